@@ -19,6 +19,11 @@ pub(crate) const OTHER_GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff1e, 0, 0, 0, 0, 0x
 /// the next domain (`d1 + PG * 119 + 1 < DG`). Higher, and two domains would share ports.
 pub(crate) const LAST_PARTICIPANT_INDEX: u32 = 119;
 
+/// The domains whose ports are held against a critical one: all that there are with the default mapping.
+const DOMAINS: u32 = 233;
+/// How many ports are looked at for one to advise. With the default mapping the first is free.
+const LOOKS: u16 = 16;
+
 /// Whether multicast is used at all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Multicast {
@@ -116,10 +121,10 @@ impl UdpConfig {
                 self.ports.last_index(self.domain_id),
             )));
         }
-        if let Some(port) = self.critical_port.filter(|port| self.ports.is_of(self.domain_id, port.get())) {
+        let owner = self.critical_port.and_then(|port| Some((port, self.ports.domain_of(port.get())?)));
+        if let Some((port, owner)) = owner {
             return Err(Error::BadParameter(format!(
-                "critical port {port} is one of those that participants of domain {} have by the standard: choose another, as {}",
-                self.domain_id,
+                "critical port {port} is one of those that participants of domain {owner} have by the standard: choose another, as {}",
                 self.ports.free(self.domain_id).unwrap_or(7_399),
             )));
         }
@@ -196,10 +201,16 @@ impl PortMapping {
             || (0..=LAST_PARTICIPANT_INDEX).any(is_unicast)
     }
 
+    /// The domain whose participants may have it.
+    fn domain_of(&self, port: u16) -> Option<u32> {
+        let domains = (0..DOMAINS).take_while(|domain| self.metatraffic_multicast(*domain).is_some());
+        domains.into_iter().find(|domain| self.is_of(*domain, port))
+    }
+
     /// The first one behind those of the groups that none has.
     fn free(&self, domain_id: u32) -> Option<u16> {
         let behind = self.user_multicast(domain_id)?.checked_add(1)?;
-        (behind..=u16::MAX).find(|port| !self.is_of(domain_id, *port))
+        (behind..=behind.saturating_add(LOOKS)).find(|port| self.domain_of(*port).is_none())
     }
 
     fn last_index(&self, domain_id: u32) -> u32 {
@@ -253,11 +264,12 @@ mod tests {
         let text = bad(UdpConfig { domain_id: 232, participant_index: Some(63), ..UdpConfig::default() });
         assert!(text.contains("0 to 62"), "{text}");
         assert!(bad(UdpConfig { dscp: 64, ..UdpConfig::default() }).contains("0 to 63"));
-        for taken in [7_900, 7_901, 7_910, 7_911 + 2 * 119] {
+        for taken in [7_900, 7_901, 7_910, 7_911 + 2 * 119, 7_650, 65_400] {
             let config =
                 UdpConfig { critical_port: NonZeroU16::new(taken), domain_id: 2, ..UdpConfig::default() };
             let text = bad(config);
-            assert!(text.contains("of domain 2 have by the standard: choose another, as 7902"), "{text}");
+            let owner = format!("of domain {} have by the standard", (taken - 7_400) / 250);
+            assert!(text.contains(&owner) && text.contains("choose another, as 7902"), "{text}");
         }
         let config =
             UdpConfig { critical_port: NonZeroU16::new(7_902), domain_id: 2, ..UdpConfig::default() };

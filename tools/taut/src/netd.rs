@@ -32,9 +32,10 @@ pub struct NetdArguments {
 pub fn run(options: &NetdArguments) -> Result<End, Failure> {
     let policy = read(&options.policy).map_err(Failure::Wrong)?;
     let rules = policy.rules();
+    // Before anybody can see that it is there.
+    let hangup = stop::install_but_hangup()?;
     let mut server = Server::open(policy, &options.socket).map_err(Failure::Wrong)?;
     taut_netd::keep_least_privileges().map_err(Failure::System)?;
-    let hangup = stop::install_but_hangup()?;
     output::line(&format!("netd listens at {}; rules: {rules}", options.socket.display()))?;
     let mut again = Again::default();
     while !stop::requested() {
@@ -46,9 +47,10 @@ pub fn run(options: &NetdArguments) -> Result<End, Failure> {
     }
     let counts = server.counts();
     output::line(&format!(
-        "{} connected, {} granted, {} refused, {} dropped",
+        "{} connected, {} granted, {} revoked, {} refused, {} dropped",
         counts.connected,
         counts.granted,
+        counts.revoked,
         counts.refused,
         counts.hostile + counts.stalled
     ))?;

@@ -199,7 +199,7 @@ mod tests {
         let cases: [(&[u8], usize, &str); 5] = [
             (&[receiving[0], 9], 0, "unknown kind 9"),
             (&receiving, 1, "1 descriptors with a message of its kind"),
-            (&receiving, 100, "more than 4 descriptors"),
+            (&receiving, 100, "more than 6 descriptors"),
             (&[1; MAX_LEN + 1], 0, "a message of more than"),
             (&[2; 9_000], 0, "a message of more than"),
         ];

@@ -460,6 +460,17 @@ fn names_for_people_may_be_in_any_character_set() {
     assert_eq!(data.entity_name, "Pr\u{fffd}fstand");
 }
 
+#[test]
+fn a_long_name_is_cut_between_characters() {
+    let name = format!("{}\u{20ac}\u{20ac}", "n".repeat(254));
+    let participant = payload(Endian::Little, |list| {
+        list.put_guid(pid::PARTICIPANT_GUID, Guid::new(PREFIX, EntityId::PARTICIPANT));
+        list.put_string(pid::ENTITY_NAME, &name);
+    });
+    let data = ParticipantData::parse(&participant, CYCLONE).expect("it is found");
+    assert_eq!(data.entity_name, "n".repeat(254));
+}
+
 /// What nothing is matched by may be as long as a peer likes.
 #[test]
 fn what_is_too_long_keeps_nobody_out() {

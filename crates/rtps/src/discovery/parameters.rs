@@ -43,6 +43,12 @@ pub(super) fn read_name(value: &mut Cursor<'_>) -> Result<String, WireError> {
 /// UTF-8 in it, as an application may name itself in another character set, is replaced. Neither keeps anybody out.
 pub(super) fn read_label(value: &mut Cursor<'_>, most: usize) -> Result<(String, bool), WireError> {
     let text = value.characters()?;
+    // Not in the midst of a character.
+    let most = (0..=most)
+        .rev()
+        .take(4)
+        .find(|end| std::str::from_utf8(text.get(..*end).unwrap_or(text)).is_ok())
+        .unwrap_or(most);
     let kept = text.get(..most).unwrap_or(text);
     Ok((String::from_utf8_lossy(kept).into_owned(), kept.len() == text.len()))
 }

@@ -470,7 +470,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "critical_port",
         allowed: "a port number from 1 to 65535; `0` for none",
-        meaning: "A UDP port of its own for readers and writers with a TRANSPORT_PRIORITY of 100 and above (of that from which on `priority_dscp` has 46), so that a network card and `taut netd` can tell what is critical. One participant of a host can have it.",
+        meaning: "A UDP port of its own for readers and writers with a TRANSPORT_PRIORITY of 100 and above (from the first one on that `priority_dscp` gives 46 or more), so that a network card and `taut netd` can tell what is critical. One participant of a host can have it.",
         set: Set::One(|config, text| {
             config.critical_port = text.parse().ok()?;
             Some(())

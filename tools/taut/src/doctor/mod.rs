@@ -124,7 +124,7 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
     let families = [
         ("multicast", none.into_iter().collect()),
         ("multicast", multicast::check(system, &links, config.multicast, &config.initial_peers)),
-        ("firewall", firewall::check(system, rules, &links, port)),
+        ("firewall", firewall::check(system, rules, &links, port, config.critical_port)),
         ("self-test", probe::check(&links, config.domain_id, config.multicast)),
         ("sockets", sockets::check(system, config.receive_buffer as u64, v6)),
         ("scheduling", scheduling::check(system, config.driver_priority, cpus, &tried)),
@@ -162,10 +162,14 @@ fn apply(system: &System, findings: &Findings) -> Result<Vec<Change>, Failure> {
         return Ok(Vec::new());
     }
     let mut ledger = ledger("taut doctor --fix")?;
-    let mut changes = Vec::new();
+    let (mut changes, mut added) = (Vec::new(), Vec::new());
     for mend in mends {
         changes.extend(mend.writes.iter().map(|write| ledger.apply(system, write)));
-        changes.extend(mend.adds.iter().map(|addition| ledger.add(addition)));
+        // Two chains may lead to what drops.
+        if let Some(addition) = mend.adds.as_ref().filter(|addition| !added.contains(addition)) {
+            changes.push(ledger.add(addition));
+            added.push(addition);
+        }
     }
     Ok(changes)
 }

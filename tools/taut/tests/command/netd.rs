@@ -109,6 +109,6 @@ fn it_reads_its_rules_again() {
     let ended = netd.end();
     assert_eq!(
         (ended.code, ended.stdout.as_str()),
-        (Some(0), "0 connected, 0 granted, 0 refused, 0 dropped\n")
+        (Some(0), "0 connected, 0 granted, 0 revoked, 0 refused, 0 dropped\n")
     );
 }

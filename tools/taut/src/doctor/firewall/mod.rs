@@ -47,10 +47,24 @@ pub fn rules() -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|error| format!("nft list ruleset: {error}"))
 }
 
-/// All checks of this module; `first_port` is the first one of the domain.
-pub fn check(system: &System, rules: Result<&Value, &str>, links: &[Link], first_port: u16) -> Vec<Finding> {
+/// All checks of this module; `first_port` is the first one of the domain, and `critical` a port besides, if it is not 0.
+pub fn check(
+    system: &System,
+    rules: Result<&Value, &str>,
+    links: &[Link],
+    first_port: u16,
+    critical: u16,
+) -> Vec<Finding> {
+    let domain = (first_port, first_port.saturating_add(LAST_PORT));
+    let is_apart = critical > 0 && !(domain.0..=domain.1).contains(&critical);
     let mut findings = match rules {
-        Ok(rules) => nftables(&Ruleset::parse(rules), links, first_port),
+        Ok(rules) => {
+            let ruleset = Ruleset::parse(rules);
+            let alone = is_apart.then(|| nftables(&ruleset, links, (critical, critical), critical));
+            let mut findings = nftables(&ruleset, links, domain, if is_apart { 0 } else { critical });
+            findings.extend(alone.into_iter().flatten());
+            findings
+        }
         Err(why) => vec![Finding::not_looked(NAME, why)],
     };
     // Rules of the older kind are not among those that nft tells.
@@ -68,13 +82,14 @@ pub fn check(system: &System, rules: Result<&Value, &str>, links: &[Link], first
     findings
 }
 
-/// The packets that a participant on this interface sends and gets.
-fn packets(link: &Link, first_port: u16) -> Vec<Packet<'_>> {
-    let multicast = [0, 1].map(|offset| (link.group(), offset));
-    let unicast = (0..2 * PARTICIPANTS).map(|offset| (link.address, 10 + offset));
-    let ports = multicast.into_iter().filter(|_| link.carries_multicast()).chain(unicast);
-    let of = |(to, offset): (IpAddr, u16)| {
-        let port = first_port.saturating_add(offset);
+/// The packets that a participant on this interface sends and gets at these ports of its domain, and at a critical one.
+fn packets(link: &Link, (first_port, last): (u16, u16), critical: u16) -> Vec<Packet<'_>> {
+    let multicast = [0, 1].map(|offset| (link.group(), first_port.saturating_add(offset)));
+    let unicast = (10..10 + 2 * PARTICIPANTS).map(|offset| (link.address, first_port.saturating_add(offset)));
+    let of_domain = multicast.into_iter().filter(|_| link.carries_multicast()).chain(unicast);
+    let of_domain = of_domain.filter(|_| last > first_port);
+    let ports = of_domain.chain((critical > 0).then_some((link.address, critical)));
+    let of = |(to, port): (IpAddr, u16)| {
         [Direction::In, Direction::Out].map(|direction| Packet { direction, interface: &link.name, to, port })
     };
     ports.flat_map(of).collect()
@@ -87,10 +102,10 @@ struct Same {
     interfaces: BTreeSet<String>,
 }
 
-fn nftables(ruleset: &Ruleset, links: &[Link], first_port: u16) -> Vec<Finding> {
+fn nftables(ruleset: &Ruleset, links: &[Link], ports: (u16, u16), critical: u16) -> Vec<Finding> {
     let mut fates: BTreeMap<(Fate, String), Same> = BTreeMap::new();
     for link in links {
-        for packet in packets(link, first_port) {
+        for packet in packets(link, ports, critical) {
             for (chain, fate) in ruleset.fates(&packet) {
                 let same = fates.entry((fate, chain.to_owned())).or_default();
                 same.ports.insert(packet.port);
@@ -99,21 +114,20 @@ fn nftables(ruleset: &Ruleset, links: &[Link], first_port: u16) -> Vec<Finding> 
         }
     }
     if fates.is_empty() {
-        return vec![Finding::good(NAME, format!("no rule of nftables drops UDP {}", range(first_port)))];
+        return vec![Finding::good(NAME, format!("no rule of nftables drops UDP {}", range(ports)))];
     }
-    fates.into_iter().map(|((fate, chain), same)| found(ruleset, &fate, &chain, &same, first_port)).collect()
+    fates.into_iter().map(|((fate, chain), same)| found(ruleset, &fate, &chain, &same, ports)).collect()
 }
 
-fn found(ruleset: &Ruleset, fate: &Fate, chain: &str, same: &Same, first_port: u16) -> Finding {
+fn found(ruleset: &Ruleset, fate: &Fate, chain: &str, same: &Same, ports: (u16, u16)) -> Finding {
     let interfaces = same.interfaces.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     let what = format!("UDP {} on {interfaces}", spans(&same.ports));
-    let discovery = same.ports.contains(&first_port);
+    let discovery = ports.1 > ports.0 && same.ports.contains(&ports.0);
     let cost = if discovery {
         "participants are not found by multicast"
     } else {
         "participants that were found hear no samples or no acknowledgements"
     };
-    let ports = (first_port, first_port.saturating_add(LAST_PORT));
     let by_owner = owner::mend(ruleset, chain, ports);
     match fate {
         Fate::Dropped(place) => {
@@ -129,8 +143,14 @@ fn found(ruleset: &Ruleset, fate: &Fate, chain: &str, same: &Same, first_port: u
     }
 }
 
-/// A rule in front of the one that drops, so that those before it hold as they did; behind all where the policy does.
+/// A rule in front of the one that drops, so that those before it hold as they did; behind all where the policy does. None where
+/// somebody has decided by interfaces, as it would be for all of them, and where a rule may lead past the end.
 fn by_fix(ruleset: &Ruleset, place: &Place, ports: (u16, u16)) -> Option<Mend> {
+    if ruleset.tells_interfaces_apart(&place.chain)
+        || place.rule.is_none() && ruleset.is_left_early(&place.chain)
+    {
+        return None;
+    }
     let (parts, _) = ruleset.parts(&place.chain)?;
     let [family, table, chain] = parts.map(str::to_owned);
     let before = match &place.rule {
@@ -142,8 +162,8 @@ fn by_fix(ruleset: &Ruleset, place: &Place, ports: (u16, u16)) -> Option<Mend> {
     Some(Mend::adds(rule.command(is_first), Addition::Rule(rule)))
 }
 
-fn range(first_port: u16) -> String {
-    format!("{first_port}-{}", first_port.saturating_add(LAST_PORT))
+fn range((first, last): (u16, u16)) -> String {
+    if first == last { first.to_string() } else { format!("{first}-{last}") }
 }
 
 /// Ports as people write them: 7400, 7410-7413.
@@ -179,7 +199,7 @@ mod tests {
                 {"drop": null}]}},
         ]});
         let (_directory, system) = tree(&[("/proc/net/ip_tables_names", "")]);
-        let of = |first_port| check(&system, Ok(&rules), &[link("eth0")], first_port).remove(0);
+        let of = |first_port| check(&system, Ok(&rules), &[link("eth0")], first_port, 0).remove(0);
         let found = of(7_400);
         assert_eq!(found.state, State::Harmful);
         assert_eq!(found.seen, "rule 1 of inet t in drops UDP 7400 on eth0");
@@ -196,7 +216,7 @@ mod tests {
         let (_directory, system) = tree(&[("/proc/net/ip_tables_names", "")]);
         let of = |family: &str, link: Link| {
             let rules = json!({"nftables": [chain(family)]});
-            check(&system, Ok(&rules), &[link], 7_400).remove(0)
+            check(&system, Ok(&rules), &[link], 7_400, 0).remove(0)
         };
         let v6 = || Link { address: "fd00::1".parse().unwrap(), ..link("eth0") };
         assert_eq!((of("ip6", v6()).state, of("ip6", link("eth0")).state), (State::Harmful, State::Good));
@@ -204,10 +224,60 @@ mod tests {
         assert_eq!(of("inet", v6()).state, State::Harmful);
     }
 
+    /// What is found in a chain of input with these rules and a policy to drop.
+    fn where_the_policy_drops(rules: &[Value], critical: u16) -> Vec<Finding> {
+        let chain = json!({"chain": {"family": "inet", "table": "t", "name": "in", "type": "filter", "hook": "input",
+                                     "prio": 0, "policy": "drop"}});
+        let (at, mut listed) =
+            (json!({"family": "inet", "table": "t", "chain": "in", "handle": 9}), vec![chain]);
+        for expressions in rules {
+            let mut rule = at.clone();
+            rule["expr"] = expressions.clone();
+            listed.push(json!({"rule": rule}));
+        }
+        let (_directory, system) = tree(&[("/proc/net/ip_tables_names", "")]);
+        check(&system, Ok(&json!({"nftables": listed})), &[link("eth0")], 7_400, critical)
+    }
+
+    fn of_meta(key: &str, name: &str) -> Value {
+        json!({"match": {"op": "==", "left": {"meta": {"key": key}}, "right": name}})
+    }
+
+    /// A rule for all interfaces would open one that is closed.
+    #[test]
+    fn what_is_decided_by_interface_is_left_to_who_has() {
+        let is_by_fix =
+            |rules: &[Value]| where_the_policy_drops(rules, 0)[0].mend.as_ref().unwrap().is_by_fix();
+        assert!(is_by_fix(&[]));
+        assert!(is_by_fix(&[json!([of_meta("iifname", "lo"), {"accept": null}])]), "nobody else's");
+        assert!(!is_by_fix(&[json!([of_meta("iifname", "lan0"), {"accept": null}])]));
+        // What leads elsewhere may never come to the end, where the rule would be.
+        assert!(!is_by_fix(&[json!([{"goto": {"target": "other"}}])]));
+        assert!(!is_by_fix(&[json!([{"return": null}])]));
+    }
+
+    #[test]
+    fn a_critical_port_is_walked_too() {
+        let commands = |critical| -> Vec<String> {
+            let found = where_the_policy_drops(&[], critical).into_iter();
+            found.map(|finding| finding.mend.map(|mend| mend.command).unwrap_or_default()).collect()
+        };
+        let add = |ports| format!("nft add rule inet t in udp dport {ports} accept");
+        assert_eq!(commands(0), [add("7400-7649")]);
+        assert_eq!(commands(7_402), [add("7400-7649")]);
+        assert_eq!(commands(9_000), [add("7400-7649"), add("9000")]);
+        let dport = json!({"payload": {"protocol": "udp", "field": "dport"}});
+        let ports = json!({"range": [7_400, 7_649]});
+        let accept = json!([{"match": {"op": "==", "left": dport, "right": ports}}, {"accept": null}]);
+        let found = where_the_policy_drops(&[accept], 9_000);
+        assert_eq!((found[0].state, found[1].state), (State::Good, State::Harmful), "{found:?}");
+        assert_eq!(found[1].seen, "the policy of inet t in drops UDP 9000 on eth0");
+    }
+
     #[test]
     fn what_could_not_be_asked() {
         let (_directory, system) = tree(&[("/proc/net/ip_tables_names", "filter\nnat\n")]);
-        let findings = check(&system, Err("there is no program nft"), &[], 7_400);
+        let findings = check(&system, Err("there is no program nft"), &[], 7_400, 0);
         assert!(findings.iter().all(|finding| finding.state == State::NotLooked), "{findings:?}");
         assert!(findings[1].seen.contains("filter, nat"));
     }

@@ -28,7 +28,7 @@ impl Rule {
 
     /// What it says, as people write it.
     pub fn says(&self) -> String {
-        format!("udp dport {}-{} accept", self.ports.0, self.ports.1)
+        format!("udp dport {} accept", super::range(self.ports))
     }
 
     /// What is typed to add it; `is_first`: in front of all that there is.
@@ -43,9 +43,9 @@ impl Rule {
 
     /// The comment that it bears, by which it is known again: no other rule of its chain has it.
     fn comment(&self) -> String {
-        let (first, last) = self.ports;
+        let ports = super::range(self.ports);
         let place = self.before.map_or_else(|| "at the end".to_owned(), |handle| format!("before {handle}"));
-        format!("taut doctor --fix: {first}-{last} {place}")
+        format!("taut doctor --fix: {ports} {place}")
     }
 
     /// Adds it.

@@ -132,6 +132,32 @@ impl Ruleset {
         };
     }
 
+    /// The expressions of all rules of a chain's table.
+    fn beside<'a>(&'a self, chain: &str) -> impl Iterator<Item = &'a Value> {
+        let table = self.chains.get(chain).map(|chain| &chain.table);
+        let chains = self.chains.values().filter(move |other| Some(&other.table) == table);
+        chains.flat_map(|chain| &chain.rules).flat_map(|rule| &rule.expressions)
+    }
+
+    /// Does a rule beside it depend on the interface, other than whether that is loopback?
+    pub fn tells_interfaces_apart(&self, chain: &str) -> bool {
+        const KEYS: [&str; 6] = ["iif", "iifname", "iifgroup", "oif", "oifname", "oifgroup"];
+        let is_by_interface = |expression: &Value| {
+            let text = expression.to_string();
+            let is_loopback = expression.pointer("/match/right").and_then(Value::as_str) == Some("lo");
+            !is_loopback && KEYS.iter().any(|key| text.contains(&format!("\"{key}\"")))
+        };
+        self.beside(chain).any(is_by_interface)
+    }
+
+    /// May a packet leave the chain before its end, and not be judged?
+    pub fn is_left_early(&self, chain: &str) -> bool {
+        let rules = self.chains.get(chain).into_iter().flat_map(|chain| &chain.rules);
+        let leads_away =
+            |expression: &Value| ["goto", "return", "vmap"].iter().any(|word| expression.get(word).is_some());
+        rules.flat_map(|rule| &rule.expressions).any(leads_away)
+    }
+
     /// The parts of a chain's name: family, table and its own; and where packets enter it.
     pub fn parts(&self, chain: &str) -> Option<([&str; 3], Option<Direction>)> {
         let Chain { table, family, name, hook, .. } = self.chains.get(chain)?;
