@@ -63,8 +63,6 @@ impl ReaderSide {
                 waiting.push(change);
             }
         }
-        // Its writer need not send it again.
-        source.lane.publish();
         self.blocked |= !waiting.is_empty();
         Some((source.next, waiting))
     }

@@ -46,7 +46,6 @@ mod states;
 mod status;
 mod type_support;
 mod unheard;
-mod unread;
 
 pub use anatomy::{SampleAnatomy, Stage};
 pub use deadline::{DEADLINES_PER_STEP, Missed, OfferedDeadlines};
@@ -68,6 +67,5 @@ pub use status::{
     RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedReason,
     SampleRejectedStatus, SlowReaderStatus, StatusKind, StatusMask, SubscriptionMatchedStatus,
 };
-pub use taut_rtps::{NewChange as Write, Unread};
+pub use taut_rtps::NewChange as Write;
 pub use type_support::{ContentFilter, KeyHash, TypeSupport, instance_handle};
-pub use unread::Leaver;

@@ -147,13 +147,6 @@ impl Connection {
         let _ = shutdown(&self.socket, Shutdown::Both);
     }
 
-    /// Says nothing more: the other end sees that at once, and this one still hears that the other has ended it, too.
-    ///
-    /// *Cost*: one system call.
-    pub fn end_sending(&self) {
-        let _ = shutdown(&self.socket, Shutdown::Write);
-    }
-
     /// Sends a message with its descriptors, whole or not at all.
     ///
     /// *Cost*: one system call, no allocation.

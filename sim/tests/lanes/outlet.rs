@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use taut_base::{Guid, SequenceNumber, Time, Timestamp};
-use taut_dcps::{Leaver, Unread, Write, cell};
+use taut_dcps::{Write, cell};
 use taut_mem::Region;
 use taut_mem::lane::{INLINE, Lane, LaneWriter, Peer};
 use taut_qos::{History, Qos, ReliabilityKind};
@@ -23,8 +23,6 @@ pub struct Outlet {
     pub writes: LaneWriter,
     /// Who reads the lane, and where each says how far.
     pub readers: Vec<(Guid, Peer)>,
-    /// Who has left, and what of its unread has not been found yet.
-    pub leavers: Vec<(Guid, Peer, Leaver)>,
     /// What it did, by number from 1.
     pub changes: Vec<(u32, ChangeKind)>,
     keyed: bool,
@@ -45,22 +43,8 @@ impl Outlet {
         let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));
         let writes = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
         let [last, given, gone] = [SequenceNumber::ZERO; 3];
-        let (readers, leavers, changes, is_new) = (Vec::new(), Vec::new(), Vec::new(), false);
-        Outlet {
-            writer,
-            qos,
-            lane,
-            writes,
-            readers,
-            leavers,
-            changes,
-            keyed,
-            link,
-            is_new,
-            last,
-            given,
-            gone,
-        }
+        let (readers, changes, is_new) = (Vec::new(), Vec::new(), false);
+        Outlet { writer, qos, lane, writes, readers, changes, keyed, link, is_new, last, given, gone }
     }
 
     pub fn last(&self) -> u64 {
@@ -85,35 +69,13 @@ impl Outlet {
         self.is_new = true;
     }
 
-    /// A reader leaves the lane, and is matched still: what it has not read stays until it is found.
-    pub fn begin_leaving(&mut self, reader: Guid) {
-        let at = self.readers.iter().position(|(known, _)| *known == reader).unwrap();
-        let (_, peer) = self.readers.remove(at);
-        let leaver = Leaver::new(self.writer.guid, Arc::clone(&self.lane), &peer.feedback);
-        self.leavers.push((reader, peer, leaver));
-        self.is_new = true;
-    }
-
-    /// What a reader that leaves has not read, as far as it was not found before.
-    pub fn find_unread(&mut self, reader: Guid, now: Time) -> Unread {
-        let leaver = self.leavers.iter_mut().find(|(known, ..)| *known == reader);
-        leaver.map(|(.., leaver)| leaver.find(now)).unwrap_or_default()
-    }
-
-    pub fn end_leaving(&mut self, reader: Guid) {
-        self.leavers.retain(|(known, ..)| *known != reader);
-        self.is_new = true;
-    }
-
     /// Looks who reads the lane from now on.
     pub fn refresh(&mut self) {
         if std::mem::take(&mut self.is_new) {
             if !self.readers.is_empty() {
                 self.given = self.given.max(self.gone);
             }
-            let leavers = self.leavers.iter().map(|(_, peer, _)| peer);
-            let peers = self.readers.iter().map(|(_, peer)| peer).chain(leavers);
-            self.writes.set_peers(peers.cloned().collect());
+            self.writes.set_peers(self.readers.iter().map(|(_, peer)| peer.clone()).collect());
         }
     }
 

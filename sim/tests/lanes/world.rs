@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use taut_base::{Duration, Rng, SequenceNumber};
-use taut_dcps::{Passed, Pulled, Selection, Taken, Unread};
+use taut_dcps::{Passed, Pulled, Selection, Taken};
 use taut_mem::Region;
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, LaneReader, Peer};
 use taut_qos::{History, Qos, ReliabilityKind, ResourceLimits};
@@ -37,23 +37,16 @@ impl Inlet {
     }
 }
 
-/// What is left to do of a join, or of its end, by the places of writer and reader: others act in between.
+/// What is left to do of a join, by the places of writer and reader: others act in between.
 enum Step {
     Attach(usize, usize),
     /// The writer's participant does not know yet from where on the reader reads the lane.
     Tell(usize, usize, SequenceNumber),
-    /// They part: the reader reads the lane no longer.
-    Leave(usize, usize),
-    /// The writer's participant finds that its owner has heard of it, too.
-    Settle(usize, usize),
 }
 
 impl Step {
     fn is_of(&self, w: usize, r: usize) -> bool {
-        let (Step::Attach(writer, reader)
-        | Step::Tell(writer, reader, _)
-        | Step::Leave(writer, reader)
-        | Step::Settle(writer, reader)) = self;
+        let (Step::Attach(writer, reader) | Step::Tell(writer, reader, _)) = self;
         (*writer, *reader) == (w, r)
     }
 }
@@ -273,56 +266,32 @@ impl World {
         self.steps.push(Step::Attach(w, r));
     }
 
-    /// The processes of a writer and a reader part, that of the writer first: they are matched still.
+    /// The processes of a writer and a reader part: they are matched still.
     fn part(&mut self) {
         let (w, r) = self.pick_pair();
-        let (outlet, reader) = (&self.outlets[w], self.inlets[r].reader);
+        let (outlet, reader) = (&mut self.outlets[w], self.inlets[r].reader);
         let begins = self.steps.iter().any(|step| step.is_of(w, r));
         if outlet.writer.node == reader.node || begins || !self.joined.contains(&(w, r)) {
             return;
         }
-        self.hear(w, r);
-    }
-
-    fn leave(&mut self, w: usize, r: usize) {
-        let (writer, reader) = (self.outlets[w].writer.guid, self.inlets[r].reader);
+        let (writer, index) = (outlet.writer.guid, outlet.writer.index);
+        self.network.on(outlet.writer.node, |participant, now| {
+            participant.set_reader_lane(now, index, reader.guid, None);
+        });
         self.network.on(reader.node, |participant, now| {
             participant.remove_lane(now, reader.index, writer);
         });
-        self.steps.push(Step::Settle(w, r));
-    }
-
-    fn hear(&mut self, w: usize, r: usize) {
-        let (outlet, reader) = (&mut self.outlets[w], self.inlets[r].reader.guid);
-        let (index, now) = (outlet.writer.index, self.network.now());
-        outlet.begin_leaving(reader);
-        let unread = outlet.find_unread(reader, now);
-        self.network.on(outlet.writer.node, |participant, now| {
-            participant.leave_reader_lane(now, index, reader, unread);
-        });
-        self.steps.push(Step::Leave(w, r));
-    }
-
-    fn settle(&mut self, w: usize, r: usize) {
-        let (outlet, reader) = (&mut self.outlets[w], self.inlets[r].reader.guid);
-        let (index, now) = (outlet.writer.index, self.network.now());
-        let unread = Unread { is_all: true, ..outlet.find_unread(reader, now) };
-        outlet.end_leaving(reader);
-        self.network.on(outlet.writer.node, |participant, now| {
-            participant.keep_unread(now, index, reader, unread);
-        });
+        outlet.remove_reader(reader.guid);
         self.joined.retain(|pair| *pair != (w, r));
     }
 
-    /// Goes on with a join, or with its end.
+    /// Goes on with a join.
     fn step(&mut self) {
         if !self.steps.is_empty() {
             let at = self.pick(self.steps.len());
             match self.steps.remove(at) {
                 Step::Attach(w, r) => self.attach(w, r),
                 Step::Tell(w, r, from) => self.tell(w, r, from),
-                Step::Leave(w, r) => self.leave(w, r),
-                Step::Settle(w, r) => self.settle(w, r),
             }
         }
     }

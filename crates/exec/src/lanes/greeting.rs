@@ -60,11 +60,6 @@ impl Due {
     fn set(&self, at: Time) {
         self.0.store(at.0, Ordering::SeqCst);
     }
-
-    /// No later than that.
-    pub fn bring(&self, at: Time) {
-        self.0.fetch_min(at.0, Ordering::SeqCst);
-    }
 }
 
 /// How long until a message is sent again whose descriptors are too many. Lower and many that wait take more time of the
@@ -177,11 +172,10 @@ impl Neighbours {
         self.strangers().iter().filter(|one| one.peer.uid == uid).count() < STRANGERS
     }
 
-    /// When the driver is to look at those that have not greeted, to connect again, or to look again at what waits for the
-    /// clock. *Cost*: three loads.
+    /// When the driver is to look at those that have not greeted, to connect again, or to say again. *Cost*: three loads.
     #[inline]
     pub fn next_look(&self) -> Time {
-        self.greet_by.get().min(self.returns.next.get()).min(self.look_again_at.get())
+        self.greet_by.get().min(self.returns.next.get()).min(self.say_at.get())
     }
 
     /// A connection has come, greeted or ended.
@@ -215,23 +209,17 @@ impl Inner {
 
     /// What could not be said, whatever room the socket has, is said again in a while.
     pub fn say_again(&self) {
-        self.look_again(monotonic_now() + SAY_AGAIN);
-    }
-
-    /// The driver looks then at what waits for the clock.
-    pub fn look_again(&self, at: Time) {
-        self.neighbours.look_again_at.bring(at);
+        self.neighbours.say_at.set(monotonic_now() + SAY_AGAIN);
         self.kick();
     }
 
-    /// Ends the connections that should have greeted before now, connects again to whom that is due, says what waits for
-    /// the clock, and looks for what was written for readers that have left. Called without the token.
+    /// Ends the connections that should have greeted before now, connects again to whom that is due, and says what waits
+    /// for the clock. Called without the token.
     pub fn end_overdue(&self, now: Time) {
-        if self.neighbours.look_again_at.get() <= now {
-            self.neighbours.look_again_at.set(Time::NEVER);
+        if self.neighbours.say_at.get() <= now {
+            self.neighbours.say_at.set(Time::NEVER);
             let all: Vec<_> = self.neighbours.known.lock().values().cloned().collect();
             all.iter().for_each(|one| self.say_unsent(one));
-            self.settle_lanes(now);
         }
         for prefix in self.neighbours.returns.take(now) {
             if self.is_there(prefix) {

@@ -349,15 +349,22 @@ impl Inner {
 
     /// The pair no longer uses a lane, though it may be matched still.
     pub fn leave_lane(&self, writer: Guid, reader: Guid) {
-        if let Some(route) = self.route_of(writer) {
-            return self.leave_reader(route, writer, reader);
-        }
-        self.with(|participant, now| {
-            if let Some(index) = participant.core().local_reader(reader) {
-                participant.remove_lane(now, index, writer);
+        let route = self.with(|participant, now| match participant.core().local_writer(writer) {
+            Some(index) => {
+                participant.set_reader_lane(now, index, reader, None);
+                Some(self.joins.route(index))
+            }
+            None => {
+                if let Some(index) = participant.core().local_reader(reader) {
+                    participant.remove_lane(now, index, writer);
+                }
+                None
             }
         });
-        self.forget(writer, reader);
+        match route {
+            Some(route) => route.remove(reader),
+            None => self.forget(writer, reader),
+        }
     }
 
     /// Leaves the lanes whose writers broke their rules: what these write comes by UDP again.
@@ -395,8 +402,8 @@ impl Inner {
         }
     }
 
-    /// A writer and a local reader no longer match, or their connection has ended.
-    pub fn forget(&self, writer: Guid, reader: Guid) {
+    /// A writer and a local reader no longer match.
+    fn forget(&self, writer: Guid, reader: Guid) {
         self.joins.offers.lock().remove(&(writer, reader));
         // With the token, as a reader's place in the table is the next one's once somebody else has had that.
         self.peek(|core| {

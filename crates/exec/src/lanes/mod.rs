@@ -2,7 +2,6 @@
 
 pub(crate) mod door;
 pub(crate) mod greeting;
-pub(crate) mod leaving;
 pub(crate) mod local;
 pub(crate) mod neighbours;
 #[cfg(test)]

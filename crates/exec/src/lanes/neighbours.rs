@@ -25,7 +25,6 @@ use crate::clock::monotonic_now;
 use crate::config::ExecutorConfig;
 use crate::executor::Inner;
 use crate::lanes::greeting::{Complaints, Due, Returns};
-use crate::lanes::leaving::Leaving;
 use crate::lanes::local::{is_matched, why_refused};
 use crate::lanes::pairs::{PAIRS, Pair, Pairs, Stage};
 use crate::lanes::path::{Reasons, Who};
@@ -77,8 +76,6 @@ pub(crate) struct Neighbour {
     /// What its readers hold of lanes of ours, for when its process has ended.
     feedbacks: Mutex<Vec<Weak<Feedback>>>,
     pub pairs: Pairs,
-    /// The connection has ended on this side, whose readers read these lanes until the other has ended it, too.
-    read_on: Mutex<Vec<Pair>>,
 }
 
 struct Greeted {
@@ -104,9 +101,8 @@ pub(crate) struct Neighbours {
     pub known: Mutex<BTreeMap<u64, Arc<Neighbour>>>,
     /// When the first of them that have not greeted is to have done so.
     pub greet_by: Due,
-    /// When what waits for the clock is said to them, and lanes are looked at that their readers leave.
-    pub look_again_at: Due,
-    pub leaving: Leaving,
+    /// When what waits for the clock is said to them.
+    pub say_at: Due,
     /// Pairs of a local writer and a neighbour's reader that wait for its hello.
     wanted: Mutex<BTreeMap<GuidPrefix, BTreeSet<Pair>>>,
     last_id: AtomicU64,
@@ -376,7 +372,6 @@ impl Inner {
             owed_hello: AtomicBool::new(false),
             feedbacks: Mutex::default(),
             pairs: Pairs::default(),
-            read_on: Mutex::default(),
         });
         let watched = self.watch_fd(neighbour.connection.fd(), neighbour.source())
             && neighbour.peer.pidfd().is_none_or(|fd| self.watch_fd(fd, neighbour.source() + 1));
@@ -478,20 +473,18 @@ impl Inner {
 
     pub fn listen(&self, neighbour: &Arc<Neighbour>) {
         for _ in 0..MESSAGES {
+            if neighbour.has_parted() {
+                return;
+            }
             match neighbour.connection.receive() {
                 Received::Empty => return,
-                Received::Gone => {
-                    self.part(neighbour);
-                    return self.leave_read(neighbour);
-                }
-                // This side has ended it.
-                _ if neighbour.has_parted() => {}
                 Received::Message(message, fds) => {
                     if !self.on_message(neighbour, message, fds) {
                         self.neighbours.doubt();
                         return self.part(neighbour);
                     }
                 }
+                Received::Gone => return self.part(neighbour),
                 Received::Hostile(why) => {
                     self.neighbours.doubt();
                     self.neighbours.complain(&why.to_string());
@@ -615,30 +608,21 @@ impl Inner {
         true
     }
 
-    /// The connection has ended, whatever became of the process: nothing of it is used any more, but that readers of ours
-    /// read on until the other side has heard of it, which writes for them until then. Whether the process has ended too is
-    /// heard by its pidfd.
+    /// The connection has ended, whatever became of the process: nothing of it is used any more. Whether
+    /// the process has ended too is heard by its pidfd.
     pub fn part(&self, neighbour: &Arc<Neighbour>) {
         if neighbour.parted.swap(true, Ordering::SeqCst) {
             return;
         }
         self.neighbours.time_strangers();
         neighbour.unsent.lock().clear();
+        self.watch.remove(neighbour.connection.fd());
+        // A peer that is not told leaves samples to lanes that nobody reads any more.
+        neighbour.connection.end();
         for (writer, reader) in neighbour.pairs.take_all() {
-            if writer.prefix != self.prefix {
-                self.forget(writer, reader);
-                neighbour.read_on.lock().push((writer, reader));
-                continue;
-            }
             self.leave_lane(writer, reader);
             // It may be met again.
             self.want(writer, reader);
-        }
-        // A peer that is not told leaves samples to lanes that nobody reads any more. It hears that its readers may leave
-        // ours, as nothing is written for them since.
-        neighbour.connection.end_sending();
-        if !neighbour.trusted || neighbour.prefix().is_none() {
-            self.leave_read(neighbour);
         }
         if let Some(prefix) = neighbour.expected {
             self.return_to(prefix, Some(neighbour.since));
@@ -652,15 +636,6 @@ impl Inner {
         }
         if neighbour.peer.has_ended() {
             self.forget_process(neighbour);
-        }
-    }
-
-    /// The connection has ended on both sides: nothing more comes through the lanes of the other, which our readers leave.
-    fn leave_read(&self, neighbour: &Neighbour) {
-        self.watch.remove(neighbour.connection.fd());
-        neighbour.connection.end();
-        for (writer, reader) in std::mem::take(&mut *neighbour.read_on.lock()) {
-            self.leave_lane(writer, reader);
         }
     }
 
@@ -690,12 +665,10 @@ impl Inner {
         let parted: Vec<_> =
             known.values().filter(|one| one.is(prefix) && one.has_parted()).cloned().collect();
         drop(known);
-        parted.iter().for_each(|one| self.leave_read(one));
         parted.iter().filter(|one| !one.holds_any()).for_each(|one| self.drop_neighbour(one));
     }
 
     fn drop_neighbour(&self, neighbour: &Neighbour) {
-        self.leave_read(neighbour);
         if let Some(pidfd) = neighbour.peer.pidfd() {
             self.watch.remove(pidfd);
         }

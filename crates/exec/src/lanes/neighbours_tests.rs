@@ -275,57 +275,6 @@ fn who_has_parted_is_met_again() {
     assert_eq!(taken, Vec::from_iter(taken[0]..taken[0] + taken.len() as u32));
 }
 
-/// The writer's owner hears last that the connection has ended, and the reader reads its lane no longer.
-#[test]
-fn what_is_written_while_one_side_hears_that_the_other_has_parted_is_not_lost() {
-    const SAMPLES: u32 = 3;
-    let mut pair = Pair::new(160);
-    let mut written = 0;
-    let mut taken = pair.drive_into_lane(&mut written);
-    for near in [true, false] {
-        let (one, other) = if near { (&pair.near, &pair.far) } else { (&pair.far, &pair.near) };
-        let neighbour = one.inner.neighbours.find(other.inner.prefix).unwrap();
-        one.inner.part(&neighbour);
-        assert_ne!(pair.outlet.is_direct(), near, "the writer's side has heard of it");
-        for _ in 0..SAMPLES {
-            pair.write(written).unwrap();
-            written += 1;
-        }
-        pair.drive("all has come", |pair| {
-            taken.extend(take(&pair.far, pair.reader));
-            taken.last() == Some(&(written - 1)) && pair.near.is_acknowledged(&mut pair.outlet)
-        });
-        taken.extend(pair.drive_into_lane(&mut written));
-    }
-    assert_eq!(taken, Vec::from_iter(taken[0]..taken[0] + taken.len() as u32));
-    assert_eq!(pair.near.inner.neighbours.leaving.count(), 0, "the writer's owner has looked");
-}
-
-/// What goes beside a full lane tells the reader that what is in the lane cannot be had otherwise.
-#[test]
-fn what_a_full_lane_holds_is_not_given_up_by_who_has_parted() {
-    /// More than the lane holds.
-    const SAMPLES: u32 = 600;
-    let limits = ResourceLimits { max_samples: Some(2 * SAMPLES), ..ResourceLimits::default() };
-    let mut pair = Pair::between(participant(161), participant(161), limits);
-    let mut written = 0;
-    let mut taken = pair.drive_into_lane(&mut written);
-    let neighbour = pair.far.inner.neighbours.find(pair.near.inner.prefix).unwrap();
-    pair.far.inner.part(&neighbour);
-    for _ in 0..SAMPLES {
-        pair.write(written).unwrap();
-        written += 1;
-    }
-    // Before the writer's side hears of the end.
-    let soon = || Some(monotonic_now() + taut_base::Duration::from_millis(1));
-    (0..5).for_each(|_| pair.far.run_once(soon()).unwrap());
-    pair.drive("all has come", |pair| {
-        taken.extend(take(&pair.far, pair.reader));
-        taken.last() == Some(&(written - 1))
-    });
-    assert_eq!(taken, Vec::from_iter(taken[0]..written));
-}
-
 #[test]
 fn who_has_gone_is_not_met_again_and_begins_anew() {
     let mut pair = Pair::new(58);

@@ -4,8 +4,8 @@
 //! for what finds no room in the lane, or both. While the lane is enough the writer meets nobody: no token,
 //! no lock, no system call unless a reader sleeps.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::sync::{Arc, Weak};
 
 use taut_base::{Error, Guid, Result, SequenceNumber, Timestamp};
 use taut_dcps::{Write, cell};
@@ -18,7 +18,6 @@ use taut_rtps::{Link, WriterIndex};
 
 use crate::config::LaneMemory;
 use crate::driver::waiting::Spin;
-use crate::executor::Inner;
 use crate::hooks::to_log;
 use crate::lanes::ringer::Ringer;
 use crate::write::burst::{Burst, Suspension};
@@ -89,12 +88,6 @@ struct Ends {
     /// Made, and not yet with the writer's owner. It takes 7 kB: most writers have none.
     writer: Option<Box<LaneWriter>>,
     readers: Vec<(Guid, Peer, Vec<Ringer>)>,
-    /// Readers that have left, and what they have not read stays: see [`crate::lanes::leaving`].
-    leaving: Vec<(Guid, Peer)>,
-    /// Who is to know when the writer's owner has seen that.
-    participant: Weak<Inner>,
-    /// The version at which the writer's owner last looked.
-    seen: u64,
     /// [`LaneWriter::left`], when the writer's owner last looked.
     left: usize,
 }
@@ -163,33 +156,7 @@ impl Route {
     pub fn remove(&self, reader: Guid) {
         let mut ends = self.ends.lock();
         ends.readers.retain(|(known, ..)| *known != reader);
-        ends.leaving.retain(|(known, _)| *known != reader);
         self.version.fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// A reader leaves, and what it has not read stays until [`Route::end`]. Returns what says how far it has read, and from
-    /// which version on the writer's owner writes nothing for it; `None` if it was no reader.
-    pub fn leave(&self, reader: Guid, me: Weak<Inner>) -> Option<(Arc<Lane>, Arc<Feedback>, u64)> {
-        let mut ends = self.ends.lock();
-        let at = ends.readers.iter().position(|(known, ..)| *known == reader)?;
-        let lane = Arc::clone(ends.lane.as_ref()?);
-        let (_, peer, _) = ends.readers.remove(at);
-        let feedback = Arc::clone(&peer.feedback);
-        ends.leaving.push((reader, peer));
-        ends.participant = me;
-        Some((lane, feedback, self.version.fetch_add(1, Ordering::SeqCst) + 1))
-    }
-
-    /// What a reader that has left has not read is found.
-    pub fn end(&self, feedback: &Arc<Feedback>) {
-        let mut ends = self.ends.lock();
-        ends.leaving.retain(|(_, peer)| !Arc::ptr_eq(&peer.feedback, feedback));
-        self.version.fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// Has the writer's owner looked since that version?
-    pub fn has_seen(&self, version: u64) -> bool {
-        self.ends.lock().seen >= version
     }
 }
 
@@ -300,7 +267,6 @@ impl Outlet {
     fn learn(&mut self) {
         let mut ends = self.route.ends.lock();
         self.version = self.route.version.load(Ordering::SeqCst);
-        ends.seen = self.version;
         if let Some(writer) = ends.writer.take() {
             self.lane = Some(writer);
         }
@@ -316,14 +282,8 @@ impl Outlet {
             }
         }
         if let Some(lane) = &mut self.lane {
-            let leaving = ends.leaving.iter().map(|(_, peer)| peer);
-            lane.set_peers(ends.readers.iter().map(|(_, peer, _)| peer).chain(leaving).cloned().collect());
+            lane.set_peers(ends.readers.iter().map(|(_, peer, _)| peer.clone()).collect());
             ends.left = lane.left();
-        }
-        let told = if ends.leaving.is_empty() { None } else { ends.participant.upgrade() };
-        drop(ends);
-        if let Some(participant) = told {
-            participant.settle_soon();
         }
     }
 

@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use super::feedback::PLACES;
-use super::writer::as_may_be;
 use super::{
-    AT_HEAD, Cell, DATA, Entry, FEEDBACK_LEN, Feedback, INLINE, LEAD, Lane, META, Meta, PAYLOAD, Payload,
-    STAMP, UNIT, ready,
+    AT_HEAD, Cell, DATA, Entry, Feedback, INLINE, LEAD, Lane, META, Meta, PAYLOAD, Payload, STAMP, UNIT,
+    ready,
 };
 use crate::Bytes;
-use crate::region::Region;
 use crate::sync::{AtomicU64, Ordering, fence};
 
 /// How often one poll begins anew when the writer overtakes it. Lower and a reader that is overtaken once
@@ -93,25 +91,6 @@ impl LaneReader {
         let views = std::array::from_fn(|_| AtomicU64::new(0));
         let shared = Arc::new(Attachment { lane, feedback, views });
         LaneReader { shared, position, published: position, lost: 0, copies, hint: 0 }
-    }
-
-    /// One that finds what another reader has left unread: for the side of the writer, which goes on to reckon with that
-    /// one's feedback until all is found. It copies, and that one may read on meanwhile.
-    pub fn behind(lane: Arc<Lane>, feedback: &Feedback) -> LaneReader {
-        let own = Feedback::new(Region::heap(FEEDBACK_LEN)).expect("invariant: it has its length");
-        let mut reader = LaneReader::attach(lane, Arc::new(own), true);
-        let head = reader.position;
-        reader.position = as_may_be(feedback.cursor(), head, reader.lane().cells);
-        reader.published = reader.position;
-        reader
-    }
-
-    /// The words of the sample before the next, if its cell has it still.
-    pub fn last_read(&self) -> Option<Meta> {
-        let position = self.position.checked_sub(1)?;
-        let cell = self.shared.lane.cell(position);
-        let meta = words_of(cell);
-        is_still(cell, position).then_some(meta)
     }
 
     /// The lane.

@@ -243,7 +243,7 @@ fn slowest(peers: &[Peer], head: u64, cells: u64) -> u64 {
 
 /// A reader that claims to be ahead or long overtaken is as if it had read all.
 #[inline]
-pub(super) fn as_may_be(cursor: u64, head: u64, cells: u64) -> u64 {
+fn as_may_be(cursor: u64, head: u64, cells: u64) -> u64 {
     if cursor > head || head - cursor > cells { head } else { cursor }
 }
 

@@ -23,55 +23,23 @@ const PART: usize = 16;
 
 /// Changes that are kept for readers that take them. *Cost*: a look at each for a search; there are few.
 #[derive(Default)]
-pub(super) struct Kept {
-    changes: Vec<CacheChange>,
-    /// What is not held above this number may be in a lane that a reader has left.
-    doubt: Option<SequenceNumber>,
-    is_any: bool,
-}
+pub(super) struct Kept(Vec<CacheChange>);
 
 impl Kept {
-    /// Is nothing kept, or in doubt?
+    /// Is nothing kept?
     #[inline]
     pub fn is_empty(&self) -> bool {
-        !self.is_any
+        self.0.is_empty()
     }
 
     /// The change of that number.
     pub fn get(&self, number: SequenceNumber) -> Option<&CacheChange> {
-        self.changes.iter().find(|change| change.sequence_number == number)
+        self.0.iter().find(|change| change.sequence_number == number)
     }
 
     /// The lowest number from `from` on.
     pub fn next(&self, from: SequenceNumber) -> Option<SequenceNumber> {
-        self.changes.iter().map(|change| change.sequence_number).filter(|number| *number >= from).min()
-    }
-
-    /// The lowest number from `from` on that is in doubt, if it is not held.
-    pub fn next_in_doubt(&self, from: SequenceNumber) -> Option<SequenceNumber> {
-        Some(self.doubt?.next().max(from))
-    }
-
-    pub(super) fn set_doubt(&mut self, above: Option<SequenceNumber>) {
-        self.doubt = above;
-        self.note_any();
-    }
-
-    /// Keeps a change, whatever else is kept.
-    pub(super) fn keep(&mut self, change: CacheChange) {
-        if self.get(change.sequence_number).is_none() {
-            self.changes.push(change);
-            self.is_any = true;
-        }
-    }
-
-    fn retain(&mut self, is_wanted: impl FnMut(&CacheChange) -> bool) {
-        self.changes.retain(is_wanted);
-        self.note_any();
-    }
-
-    fn note_any(&mut self) {
-        self.is_any = self.doubt.is_some() || !self.changes.is_empty();
+        self.0.iter().map(|change| change.sequence_number).filter(|number| *number >= from).min()
     }
 
     /// Keeps a change. Returns whether there is room for it.
@@ -79,12 +47,11 @@ impl Kept {
         if self.get(change.sequence_number).is_some() {
             return true;
         }
-        let sizes = self.changes.iter().map(|kept| kept.payload.len());
-        let bytes = sizes.fold(change.payload.len(), usize::saturating_add);
-        let fits = self.changes.is_empty()
-            || self.changes.len() < limits::KEPT_CHANGES && bytes <= limits::KEPT_BYTES;
+        let bytes =
+            self.0.iter().map(|kept| kept.payload.len()).fold(change.payload.len(), usize::saturating_add);
+        let fits = self.is_empty() || self.0.len() < limits::KEPT_CHANGES && bytes <= limits::KEPT_BYTES;
         if fits {
-            self.keep(change.clone());
+            self.0.push(change.clone());
         }
         fits
     }
@@ -192,9 +159,6 @@ impl Writer {
     pub(super) fn settle(&mut self, now: Time, reader: Guid) {
         let Writer { proxies, owed, sent, .. } = self;
         let Some(proxy) = proxies.get_mut(&reader) else { return };
-        if proxy.left_to <= proxy.acked {
-            proxy.left_to = SequenceNumber::ZERO;
-        }
         let has_taken = proxy.taking.is_some_and(|number| number <= proxy.acked);
         if has_taken {
             proxy.taking = None;
@@ -246,17 +210,14 @@ impl Writer {
     #[cold]
     pub(super) fn release(&mut self) {
         let Writer { proxies, kept, .. } = self;
-        kept.retain(|change| {
-            let number = change.sequence_number;
-            proxies.values().any(|proxy| proxy.taking == Some(number) || proxy.has_left(number))
-        });
+        kept.0.retain(|change| proxies.values().any(|proxy| proxy.taking == Some(change.sequence_number)));
     }
 
     /// What is too old is not kept.
     #[cold]
     pub(super) fn expire_kept(&mut self, now: Time) {
         let lifespan = self.lifespan;
-        self.kept.retain(|change| change.kind != ChangeKind::Alive || change.time + lifespan > now);
+        self.kept.0.retain(|change| change.kind != ChangeKind::Alive || change.time + lifespan > now);
     }
 }
 
@@ -358,7 +319,7 @@ mod tests {
         }
 
         fn state(&self) -> (Vec<i64>, Vec<Locator>) {
-            let kept = self.writer.kept.changes.iter().map(|change| change.sequence_number.0).collect();
+            let kept = self.writer.kept.0.iter().map(|change| change.sequence_number.0).collect();
             (kept, self.writer.route.clone())
         }
     }

@@ -22,7 +22,6 @@ mod repair;
 mod route;
 mod shared;
 mod transmit;
-mod unread;
 mod window;
 
 use std::collections::VecDeque;
@@ -55,7 +54,6 @@ pub use lane::LocalReader;
 pub use link::Link;
 pub use reader_proxy::{Owed, ReaderProxy};
 pub use route::MulticastChoice;
-pub use unread::Unread;
 
 /// What the caller of a write gives.
 #[derive(Clone, Debug)]
@@ -436,7 +434,6 @@ impl Writer {
     /// A matched reader has gone.
     pub fn unmatch_reader(&mut self, guid: Guid) {
         if self.proxies.remove(&guid) {
-            self.note_doubt();
             self.release();
             self.update_route();
             self.forget_acknowledged();
@@ -534,8 +531,7 @@ impl Writer {
             proxy.missing = self.window.lost(set, |number| self.history.get(number).map(|c| c.payload.len()));
         }
         let is_paced = asks || proxy.pace.is_limited();
-        let is_apart =
-            proxy.taking.is_some() || proxy.apart.is_some() || proxy.left_to > SequenceNumber::ZERO;
+        let is_apart = proxy.taking.is_some() || proxy.apart.is_some();
         if proxy.is_owed() {
             self.owe(reader);
         }

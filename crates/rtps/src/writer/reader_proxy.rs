@@ -33,10 +33,6 @@ pub struct ReaderProxy {
     /// It wants history and cannot ask for what overtakes that: it is sent all in order, alone, and is left out where
     /// fresh changes go until it has what was sent before.
     pub catches_up: bool,
-    /// The last change that is kept for it as it had not read it when it left the lane; 0 if it has them.
-    pub(super) left_to: SequenceNumber,
-    /// It has left the lane, of which all up to this change is known, and more may come.
-    pub(super) in_doubt: Option<SequenceNumber>,
     /// The change that is kept for it until it has it.
     pub(super) taking: Option<SequenceNumber>,
     /// Since when it is sent one large change after the other, alone, and left out where fresh changes go.
@@ -115,8 +111,6 @@ impl ReaderProxy {
             lane_from: None,
             greeted: true,
             catches_up: false,
-            left_to: SequenceNumber::ZERO,
-            in_doubt: None,
             taking: None,
             apart: None,
             deaf: 0,

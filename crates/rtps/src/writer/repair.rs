@@ -212,7 +212,6 @@ impl Contents<'_> {
         let mut first = self.history.first().unwrap_or(next);
         if !self.kept.is_empty() {
             first = first.min(self.kept.next(SequenceNumber::ZERO).unwrap_or(first));
-            first = first.min(self.kept.next_in_doubt(SequenceNumber::ZERO).unwrap_or(first));
         }
         Heartbeat {
             reader_id,
@@ -306,7 +305,7 @@ impl Contents<'_> {
     fn end_of_hole(&self, number: SequenceNumber, proxy: &ReaderProxy) -> SequenceNumber {
         let held = || {
             let held = self.history.first_from(number).map(|change| change.sequence_number);
-            held.into_iter().chain(self.kept.next(number)).chain(self.kept.next_in_doubt(number)).min()
+            held.into_iter().chain(self.kept.next(number)).min()
         };
         let end = match number < proxy.first_relevant {
             true => proxy.first_relevant,
@@ -364,8 +363,6 @@ impl Contents<'_> {
                     }
                 }
                 None if number < told_to => {}
-                // It asks again.
-                None if self.kept.next_in_doubt(number) == Some(number) => {}
                 None => {
                     told_to = self.end_of_hole(number, proxy);
                     gap.add(number, told_to, |gap| self.send_gap(tx, proxy, gap));
@@ -387,7 +384,7 @@ impl Contents<'_> {
     fn repair_group(&mut self, tx: &mut Tx<'_>, shared: Shared<'_>) {
         let Some(changes) = shared.changes else { return };
         let group = [shared.group];
-        for change in changes.iter().filter_map(|number| self.sendable(number)) {
+        for change in changes.iter().filter_map(|number| self.history.get(number)) {
             stamp(self.calls, change, tx);
             tx.data(EntityId::UNKNOWN, change, &group);
         }
