@@ -64,7 +64,7 @@ up() {
     done
 }
 
-# What docs/kernel-bypass.md shows.
+# What docs/past-the-kernel.md shows.
 run() {
     local taut=${CARGO_TARGET_DIR:-target}/release/taut
     trap down EXIT
