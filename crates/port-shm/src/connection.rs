@@ -77,6 +77,9 @@ pub enum Received {
     Gone,
     /// A message and as many descriptors as its kind has.
     Message(Message, Vec<OwnedFd>),
+    /// A message whose descriptors found no room, as this process may have no more of them open (`ulimit -n`). Its sender has
+    /// kept to the rules, as far as that can be told.
+    Cut(Message),
     /// What no peer that keeps to the rules sends: close the connection.
     Hostile(Hostile),
 }
@@ -88,8 +91,7 @@ pub enum Hostile {
     Malformed(Malformed),
     /// It is longer than any message.
     TooLong,
-    /// Descriptors were cut off: it had more than any message has, or this process has no room for them
-    /// (`ulimit -n`).
+    /// It had more descriptors than any message has.
     DescriptorsCut,
     /// A message of its kind goes with another number of descriptors.
     Descriptors {
@@ -196,10 +198,15 @@ impl Connection {
         if packet.flags.contains(ReturnFlags::TRUNC) {
             return Received::Hostile(Hostile::TooLong);
         }
+        let parsed = Message::parse(bytes.get(..packet.bytes).unwrap_or_default());
         if packet.flags.contains(ReturnFlags::CTRUNC) {
-            return Received::Hostile(Hostile::DescriptorsCut);
+            // The kernel passes as many as find room, and there was room for those of any message.
+            return match parsed {
+                Ok(message) if fds.len() < message.descriptors() => Received::Cut(message),
+                _ => Received::Hostile(Hostile::DescriptorsCut),
+            };
         }
-        let (expected, message) = match Message::parse(bytes.get(..packet.bytes).unwrap_or_default()) {
+        let (expected, message) = match parsed {
             Ok(message) => (message.descriptors(), message),
             Err(malformed) => return Received::Hostile(Hostile::Malformed(malformed)),
         };
@@ -257,12 +264,7 @@ impl fmt::Display for Hostile {
         match self {
             Hostile::Malformed(malformed) => malformed.fmt(f),
             Hostile::TooLong => write!(f, "a message of more than {MAX_LEN} B"),
-            Hostile::DescriptorsCut => {
-                f.write_str(
-                    "descriptors got lost: too many were sent, or too many are open here: raise the limit of open files \
-                     (`ulimit -n`)",
-                )
-            }
+            Hostile::DescriptorsCut => f.write_str("more descriptors than any message has"),
             Hostile::Descriptors { expected, found } => {
                 write!(f, "{found} descriptors with a message that has {expected}")
             }

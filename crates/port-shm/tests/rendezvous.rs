@@ -18,8 +18,8 @@ use rustix::event::PollFlags;
 use taut_base::{Error, GuidPrefix};
 use taut_mem::lane::Bell;
 use taut_port_shm::{
-    Admitted, ConnectError, Connection, Hostile, Listener, Memory, Message, Policy, Received, SendError,
-    Waker, host_id, map,
+    Admitted, ConnectError, Connection, Listener, Memory, Message, Policy, Received, SendError, Waker,
+    host_id, map,
 };
 
 const PAGE: usize = 4096;
@@ -425,10 +425,14 @@ fn exhausted() {
         fill.push(fd);
     }
     again.send(&message, &[again.fd(), again.fd()]).unwrap();
-    assert!(
-        matches!(accepted.receive(), Received::Hostile(Hostile::DescriptorsCut)),
-        "descriptors that found no room"
-    );
+    let received = accepted.receive();
+    assert!(matches!(&received, Received::Cut(cut) if *cut == message), "no room for two: {received:?}");
+    drop(fill.pop());
+    again.send(&message, &[again.fd(), again.fd()]).unwrap();
+    let received = accepted.receive();
+    assert!(matches!(&received, Received::Cut(cut) if *cut == message), "room for one: {received:?}");
+    fill.extend(rustix::io::dup(listener.fd()));
+    assert!(rustix::io::dup(listener.fd()).is_err(), "the one that came is closed");
     say("done");
 }
 

@@ -32,9 +32,10 @@ const LINES: u32 = 20;
 /// How long until there is room for as many lines again.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// How long until who was to be met and could not, or has parted, is connected to again: at first, and at most. Each time
-/// takes twice as long as the last, until a connection lasts for as long as the most. Lower and two that lack descriptors
-/// keep each other busy, higher and samples go by UDP for longer than they have to.
+/// How long until who was to be met and could not, or has parted, is connected to again, and what one of two had no
+/// descriptors for is offered again: at first, and at most. Each time takes twice as long as the last, until what came of
+/// one lasts for as long as the most. Lower and two that lack descriptors keep each other busy, higher and samples go by
+/// UDP for longer than they have to.
 const RETURN_FIRST: Duration = Duration::from_millis(250);
 const RETURN_MOST: Duration = Duration::from_secs(64);
 /// How often in a row. Higher and one that is never let in is asked for longer, lower and a want that lasts for some
@@ -66,7 +67,7 @@ impl Due {
 /// driver, higher and those that start together go by UDP for longer.
 const SAY_AGAIN: Duration = Duration::from_millis(100);
 
-/// Participants to connect to again, how often that was tried, and when it is next. As many as there may be connections:
+/// Participants to connect or to offer to again, how often that was tried, and when it is next. As many as there may be connections:
 /// those beyond are not connected to again.
 #[derive(Default)]
 pub(crate) struct Returns {
@@ -77,23 +78,31 @@ pub(crate) struct Returns {
 
 struct Return {
     tries: u32,
-    at: Option<Time>,
+    /// When it is due, or was last.
+    at: Time,
+    waits: bool,
 }
 
 impl Returns {
-    /// Connects again in a while, if not too often.
+    /// Connects again in a while, if not too often. `since` is when what has ended began, if that is known: otherwise the
+    /// last try has brought it.
     pub fn add(&self, prefix: GuidPrefix, now: Time, since: Option<Time>) {
         let mut to = self.to.lock();
         if to.len() >= MAX_CONNECTIONS && !to.contains_key(&prefix) {
             return;
         }
-        let known = to.entry(prefix).or_insert(Return { tries: 0, at: None });
+        let known = to.entry(prefix).or_insert(Return { tries: 0, at: now, waits: false });
+        if known.waits {
+            return;
+        }
+        let since = since.or((known.tries < RETURNS).then_some(known.at));
         if since.is_some_and(|since| now.since(since) >= RETURN_MOST) {
             known.tries = 0;
         }
         if known.tries < RETURNS {
             let pause = (0..known.tries).fold(RETURN_FIRST, |pause, _| pause.times(2).min(RETURN_MOST));
-            known.at = Some(now + pause);
+            known.at = now + pause;
+            known.waits = true;
             known.tries += 1;
         }
         self.next.set(first(&to));
@@ -102,9 +111,9 @@ impl Returns {
     /// Those that are due.
     fn take(&self, now: Time) -> Vec<GuidPrefix> {
         let mut to = self.to.lock();
-        let due = to.iter_mut().filter(|(_, one)| one.at.is_some_and(|at| at <= now));
+        let due = to.iter_mut().filter(|(_, one)| one.waits && one.at <= now);
         let due = due.map(|(prefix, one)| {
-            one.at = None;
+            one.waits = false;
             *prefix
         });
         let due = due.collect();
@@ -125,7 +134,7 @@ impl Returns {
 }
 
 fn first(to: &BTreeMap<GuidPrefix, Return>) -> Time {
-    to.values().filter_map(|one| one.at).min().unwrap_or(Time::NEVER)
+    to.values().filter(|one| one.waits).map(|one| one.at).min().unwrap_or(Time::NEVER)
 }
 
 /// How much was told of neighbours of late.
@@ -191,8 +200,8 @@ impl Neighbours {
 }
 
 impl Inner {
-    /// A participant that this side connects to was not reached, or has parted after it was connected at that time: it is
-    /// connected to again in a while.
+    /// A participant that this side connects to was not reached, or has parted after it was connected at that time, or a
+    /// lane that is wanted was refused for what may pass: it is connected to, or offered what is wanted, again in a while.
     pub fn return_to(&self, prefix: GuidPrefix, since: Option<Time>) {
         self.neighbours.returns.add(prefix, monotonic_now(), since);
         // Who sleeps has reckoned without it.
@@ -222,10 +231,12 @@ impl Inner {
             all.iter().for_each(|one| self.say_unsent(one));
         }
         for prefix in self.neighbours.returns.take(now) {
-            if self.is_there(prefix) {
-                self.meet(prefix);
-            } else {
+            if !self.is_there(prefix) {
                 self.neighbours.returns.forget(prefix);
+            } else if let Some(neighbour) = self.neighbours.find(prefix) {
+                self.offer_wanted(&neighbour, prefix);
+            } else {
+                self.meet(prefix);
             }
         }
         for stranger in self.neighbours.strangers() {
@@ -412,6 +423,12 @@ mod tests {
         returns.add(prefix(MAX_CONNECTIONS), now, None);
         returns.add(prefix(0), now, None);
         assert_eq!(returns.take(now + RETURN_MOST), [], "one more, or one again");
+        let later = now + RETURN_MOST;
+        (0..2).for_each(|_| returns.add(prefix(0), later, Some(now)));
+        assert_eq!(returns.take(later + RETURN_FIRST), [prefix(0)], "a connection has lasted");
+        let later = later + RETURN_FIRST + RETURN_MOST;
+        (0..2).for_each(|_| returns.add(prefix(0), later, None));
+        assert_eq!(returns.take(later + RETURN_FIRST), [prefix(0)], "what the try has brought has lasted");
         returns.forget(prefix(0));
         returns.add(prefix(MAX_CONNECTIONS), now, None);
         assert_eq!(returns.take(now + RETURN_MOST), [prefix(MAX_CONNECTIONS)]);

@@ -15,7 +15,7 @@ use taut_lock::{Mutex, MutexGuard};
 use taut_mem::Region;
 use taut_mem::fail::{self, Point};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader};
-use taut_port_shm::{Memory, Message, Refusal, fork_word};
+use taut_port_shm::{Memory, Message, fork_word};
 use taut_qos::ReliabilityKind;
 use taut_rtps::WriterIndex;
 
@@ -87,11 +87,17 @@ const NOT_SHARED: &str = "there was no memory for the writer that others can see
 /// The same, once more.
 const NOT_TOLD: &str = "the other participant has not listened to what was said to it before";
 
-/// Why an offer is refused, for counters: there is no memory for a feedback, the neighbour has too many pairs, or the
-/// lane cannot be mapped.
+/// Why an offer is refused, for counters: there is no memory for a feedback, the neighbour has too many pairs, the lane
+/// cannot be mapped, or its descriptor was not passed.
 const NO_MEMORY: u8 = 1;
 const NO_ROOM: u8 = 2;
-const NO_ADDRESSES: u8 = 3;
+pub(crate) const NO_ADDRESSES: u8 = 3;
+pub(crate) const NO_DESCRIPTORS: u8 = 4;
+
+/// Is the lane to be offered again?
+pub(crate) fn may_pass(reason: u8) -> bool {
+    matches!(reason, NO_MEMORY | NO_DESCRIPTORS)
+}
 
 /// The same for people, on the writer's side.
 pub(crate) fn why_refused(reason: u8) -> String {
@@ -99,6 +105,7 @@ pub(crate) fn why_refused(reason: u8) -> String {
         NO_MEMORY => "the reader's process has no memory to say how far it has read: its log says why",
         NO_ROOM => return format!("the two participants share as many pairs as they may: {PAIRS}"),
         NO_ADDRESSES => "the reader's process cannot map the writer's memory: its log says why",
+        NO_DESCRIPTORS => "the reader's process may open no more files: raise its limit (`ulimit -n`)",
         _ => "the reader's process has refused the writer's memory",
     };
     why.to_owned()
@@ -288,18 +295,24 @@ impl Inner {
         fail::point(Point::BeginSent);
     }
 
-    /// The lane of a neighbour's writer cannot be mapped here. That has kept to the rules, and the lanes that were mapped
-    /// before are there still.
-    pub fn refuse_lane(&self, from: &Neighbour, (writer, reader): Pair, why: &str) {
+    /// The lane of a neighbour's writer has not come, or cannot be mapped here. That has kept to the rules, and the lanes that
+    /// were mapped before are there still.
+    pub fn refuse_lane(&self, from: &Neighbour, (writer, reader): Pair, reason: u8, why: &str) {
         self.neighbours.doubt();
         self.neighbours.tell_why(Who::Pair(writer, reader), why);
-        self.say(from, &Message::Refuse { writer, reader, reason: NO_ADDRESSES }, None);
+        self.say(from, &Message::Refuse { writer, reader, reason }, None);
     }
 
-    /// The feedback of a neighbour's reader cannot be mapped here: that one takes its samples by UDP.
-    pub fn refuse_feedback(&self, from: &Neighbour, (writer, reader): Pair, why: &Refusal) {
+    /// A lane of ours was refused for what may pass: it is offered again in a while, if not too often.
+    pub fn offer_later(&self, writer: Guid, reader: Guid) {
+        self.want(writer, reader);
+        self.return_to(reader.prefix, None);
+    }
+
+    /// The feedback of a neighbour's reader has not come, or cannot be mapped here: that one takes its samples by UDP.
+    pub fn refuse_feedback(&self, from: &Neighbour, (writer, reader): Pair, why: &str) {
         self.neighbours.doubt();
-        self.neighbours.tell_why(Who::Pair(writer, reader), &why.to_string());
+        self.neighbours.tell_why(Who::Pair(writer, reader), why);
         from.pairs.remove((writer, reader));
         self.say(from, &Message::End { writer, reader }, None);
     }

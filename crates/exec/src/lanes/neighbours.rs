@@ -25,7 +25,7 @@ use crate::clock::monotonic_now;
 use crate::config::ExecutorConfig;
 use crate::executor::Inner;
 use crate::lanes::greeting::{Complaints, Due, Returns};
-use crate::lanes::local::{is_matched, why_refused};
+use crate::lanes::local::{NO_ADDRESSES, NO_DESCRIPTORS, is_matched, may_pass, why_refused};
 use crate::lanes::pairs::{PAIRS, Pair, Pairs, Stage};
 use crate::lanes::path::{Reasons, Who};
 use crate::write::outlet::MAX_LANE;
@@ -52,6 +52,9 @@ pub(crate) const NOT_JOINED: &str = "not joined yet";
 /// Why a connection ends that has just begun.
 const NOT_GREETED: &str = "there is no descriptor to greet it with, or too many are on their way: raise the limit of open \
                            files (`ulimit -n`)";
+/// Why a pair, or a connection that has just begun, does not come about.
+const NOT_PASSED: &str = "a descriptor was not passed, as this process may have no more of them: raise the limit of open files \
+                          (`ulimit -n`)";
 /// There was a connection.
 pub(crate) const ENDED: &str = "the connection to it has ended";
 
@@ -484,6 +487,11 @@ impl Inner {
                         return self.part(neighbour);
                     }
                 }
+                Received::Cut(message) => {
+                    if !self.on_cut(neighbour, &message) {
+                        return self.part(neighbour);
+                    }
+                }
                 Received::Gone => return self.part(neighbour),
                 Received::Hostile(why) => {
                     self.neighbours.doubt();
@@ -524,7 +532,7 @@ impl Inner {
                 let mapped = mapped.map_err(|why| why.to_string());
                 match mapped.and_then(|region| Lane::open(region).map_err(|why| why.to_string())) {
                     Ok(lane) => self.on_offer(from, (writer, reader), number, Arc::new(lane)),
-                    Err(why) if is_own_want => self.refuse_lane(from, (writer, reader), &why),
+                    Err(why) if is_own_want => self.refuse_lane(from, (writer, reader), NO_ADDRESSES, &why),
                     Err(why) => {
                         self.neighbours.tell_why(Who::Participant(writer.prefix), &why);
                         return false;
@@ -539,7 +547,7 @@ impl Inner {
                     let region = match map(feedback, PAGE as u64) {
                         Err(why @ Refusal::NotMapped { .. }) => {
                             // The peer has kept to the rules.
-                            self.refuse_feedback(from, (writer, reader), &why);
+                            self.refuse_feedback(from, (writer, reader), &why.to_string());
                             return true;
                         }
                         mapped => mapped,
@@ -566,11 +574,45 @@ impl Inner {
             }
             Message::Refuse { writer, reader, .. } | Message::End { writer, reader } => {
                 if from.pairs.remove((writer, reader)) {
-                    if let Message::Refuse { reason, .. } = message {
+                    let refused = match message {
+                        Message::Refuse { reason, .. } => Some(reason),
+                        _ => None,
+                    };
+                    if let Some(reason) = refused {
                         self.neighbours.tell_why(Who::Pair(writer, reader), &why_refused(reason));
                     }
                     self.leave_lane(writer, reader);
+                    if refused.is_some_and(may_pass) && ours(writer) {
+                        self.offer_later(writer, reader);
+                    }
                 }
+            }
+        }
+        true
+    }
+
+    /// A message has come without its descriptors, for which there is no room: what is joined goes on, and what was to be is
+    /// offered again. `false`: there is nothing to go on with.
+    fn on_cut(&self, from: &Arc<Neighbour>, message: &Message) -> bool {
+        let is_of = |guid: Guid| from.prefix() == Some(guid.prefix);
+        let ours = |guid: Guid| guid.prefix == self.prefix;
+        match *message {
+            Message::Offer { writer, reader, .. } if is_of(writer) && ours(reader) => {
+                self.refuse_lane(from, (writer, reader), NO_DESCRIPTORS, NOT_PASSED);
+            }
+            Message::Accept { writer, reader, number } if ours(writer) && is_of(reader) => {
+                if from.pairs.begin((writer, reader), number) {
+                    self.refuse_feedback(from, (writer, reader), NOT_PASSED);
+                    self.offer_later(writer, reader);
+                }
+            }
+            _ => {
+                self.neighbours.doubt();
+                self.neighbours.complain(NOT_PASSED);
+                if let Some(who) = from.who() {
+                    self.neighbours.reasons.note(who, NOT_PASSED.to_owned());
+                }
+                return false;
             }
         }
         true

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use taut_base::{Guid, Time};
 use taut_dcps::{Endpoint, Selection, TypeSupport};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback};
@@ -187,19 +188,32 @@ fn crowd() -> (Connection, Connection) {
     (near, far)
 }
 
-/// As where many processes start at once, which do not listen yet. In a process of its own, as the limit is one of all
-/// threads.
+/// Is this the process of a test that is alone in it, as it changes a limit of all threads? If not it runs there, to its end.
+fn is_alone(test: &str) -> bool {
+    const ALONE: &str = "TAUT_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let mut process = std::process::Command::new(std::env::current_exe().unwrap());
+    process.args(["--exact", &format!("lanes::neighbours_tests::{test}"), "--nocapture"]).env(ALONE, "1");
+    assert!(process.status().unwrap().success());
+    false
+}
+
+/// So many descriptors are there at most from now on; those above stay.
+fn limit_descriptors(soft: u64) {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    setrlimit(Resource::RLIMIT_NOFILE, soft, hard).unwrap();
+}
+
+/// As where many processes start at once, which do not listen yet.
 #[test]
 fn what_goes_with_one_descriptor_too_many_is_said_later() {
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
-    const ALONE: &str = "TAUT_TEST_CROWDED";
-    if std::env::var_os(ALONE).is_none() {
-        let name = "lanes::neighbours_tests::what_goes_with_one_descriptor_too_many_is_said_later";
-        let mut process = std::process::Command::new("sh");
-        process.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
-        assert!(process.args(["--exact", name, "--nocapture"]).env(ALONE, "1").status().unwrap().success());
+    if !is_alone("what_goes_with_one_descriptor_too_many_is_said_later") {
         return;
     }
+    limit_descriptors(256);
     let mut own = capabilities(None).unwrap();
     own.effective.remove(CapabilitySet::SYS_RESOURCE | CapabilitySet::SYS_ADMIN);
     set_capabilities(None, own).unwrap();
@@ -220,6 +234,36 @@ fn what_goes_with_one_descriptor_too_many_is_said_later() {
     pair.drive("the offer waits", |_| !neighbour.unsent.lock().is_empty());
     drop(crowded);
     pair.drive_into_lane(&mut 0);
+}
+
+/// What is joined stays so, and what was to be is offered again.
+#[test]
+fn what_comes_without_its_descriptor_ends_nothing() {
+    if !is_alone("what_comes_without_its_descriptor_ends_nothing") {
+        return;
+    }
+    let (all, _) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    let mut pair = Pair::new(160);
+    pair.drive_into_lane(&mut 0);
+    let (first, reader) = pair.guids();
+    let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
+    for is_accepted in [false, true] {
+        pair.add_writer();
+        let (second, _) = pair.guids();
+        let of_far = pair.far.inner.neighbours.find(pair.near.inner.prefix).unwrap();
+        pair.drive("it is offered", |_| match is_accepted {
+            true => of_far.pairs.is((second, reader), |stage| matches!(stage, Stage::Accepted(..))),
+            false => neighbour.pairs.is((second, reader), |stage| matches!(stage, Stage::Offered(_))),
+        });
+        limit_descriptors(0);
+        let why = |pair: &Pair| pair.near.path(second, reader).1.unwrap_or_default();
+        pair.drive("it is refused", |pair| why(pair).contains("ulimit -n"));
+        assert_eq!(pair.near.path(first, reader), (SamplePath::SharedMemory, None));
+        limit_descriptors(all);
+        pair.drive_into_lane(&mut 0);
+        assert_eq!(pair.near.path(second, reader), (SamplePath::SharedMemory, None));
+        assert!(!neighbour.has_parted() && !of_far.has_parted());
+    }
 }
 
 #[test]
@@ -248,7 +292,6 @@ fn who_breaks_off_a_connection_tells_the_other_end() {
     assert_eq!(taken, Vec::from_iter(taken[0]..all));
 }
 
-/// As where descriptors were cut off, of which there were none left for a moment.
 #[test]
 fn who_has_parted_is_met_again() {
     let mut pair = Pair::new(54);
