@@ -572,23 +572,26 @@ impl Inner {
                     self.on_reading(writer, reader, number);
                 }
             }
-            Message::Refuse { writer, reader, .. } | Message::End { writer, reader } => {
-                if from.pairs.remove((writer, reader)) {
-                    let refused = match message {
-                        Message::Refuse { reason, .. } => Some(reason),
-                        _ => None,
-                    };
-                    if let Some(reason) = refused {
-                        self.neighbours.tell_why(Who::Pair(writer, reader), &why_refused(reason));
-                    }
-                    self.leave_lane(writer, reader);
-                    if refused.is_some_and(may_pass) && ours(writer) {
-                        self.offer_later(writer, reader);
-                    }
+            Message::Refuse { writer, reader, reason } => {
+                if self.on_end(from, (writer, reader), Some(reason)) && ours(writer) && may_pass(reason) {
+                    self.offer_later(writer, reader);
                 }
             }
+            Message::End { writer, reader } => _ = self.on_end(from, (writer, reader), None),
         }
         true
+    }
+
+    /// The other end no longer uses a lane, or refuses it. Returns whether the pair was joined, or about to be.
+    fn on_end(&self, from: &Neighbour, (writer, reader): Pair, refused: Option<u8>) -> bool {
+        let was_there = from.pairs.remove((writer, reader));
+        if was_there {
+            if let Some(reason) = refused {
+                self.neighbours.tell_why(Who::Pair(writer, reader), &why_refused(reason));
+            }
+            self.leave_lane(writer, reader);
+        }
+        was_there
     }
 
     /// A message has come without its descriptors, for which there is no room: what is joined goes on, and what was to be is
