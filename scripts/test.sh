@@ -128,5 +128,8 @@ if [ -n "$left_out" ]; then
     printf '\nLeft out:\n%s' "$left_out"
     [ "${CI:-}" != true ] || echo "CI=true: what is left out counts as failed."
 fi
+# Whatever is built or run then fails, and rarely says so.
+free=$(df --output=avail --block-size=MiB "$CARGO_TARGET_DIR" 2>/dev/null | tail -n 1 | tr -dc 0-9)
+[ "${free:-1000}" -ge 500 ] || printf '\nThe disk of %s is full: %s MiB are left, a first run writes 6 GiB.\n' "$CARGO_TARGET_DIR" "$free"
 printf '\n%s passed, %s failed\n' "$passed" "$failed"
 [ "$failed" = 0 ]
