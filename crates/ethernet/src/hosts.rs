@@ -159,8 +159,8 @@ impl Hosts {
         if now < self.due {
             return false;
         }
-        if std::mem::take(&mut self.missed) {
-            let _ = self.list();
+        if self.missed {
+            self.missed = self.list().is_err();
         }
         self.known.retain(|_, host| host.due > now || host.used);
         for host in self.known.values_mut().filter(|host| host.due <= now) {
@@ -300,9 +300,54 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::net::Ipv4Addr;
+    use std::process::{Command, Stdio};
+
     use nix::sys::socket::SockProtocol;
+    use taut_testbed::{End, await_that, ip, with_pair};
 
     use super::*;
+
+    /// So many neighbours from a number on, as quickly as the kernel takes them.
+    fn add_neighbours(first: u32, count: u32) {
+        let address = |number: u32| Ipv4Addr::from(0x0a63_0000 + number);
+        let line =
+            |number| format!("neigh add {} lladdr 02:00:00:00:00:99 nud permanent dev xa\n", address(number));
+        let lines: String = (first..first + count).map(line).collect();
+        let mut child = Command::new("ip").args(["-batch", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+        assert!(child.wait().unwrap().success());
+    }
+
+    /// What the socket holds then is of before, and nothing more is told until all of that is read.
+    #[test]
+    fn a_station_that_changes_while_the_kernel_has_too_much_to_tell() {
+        with_pair("a_station_that_changes", ["", ""], |pair| {
+            pair.enter(End::A);
+            let mut hosts = Hosts::open(nix::net::if_::if_nametoindex("xa").unwrap()).unwrap();
+            let to = IpAddr::from(End::B.ipv4());
+            let set = |last: u8| {
+                ip(&format!("neigh replace {to} lladdr 02:00:00:00:00:{last:02} nud permanent dev xa"));
+            };
+            // As a driver does it.
+            let turn = |hosts: &mut Hosts| {
+                hosts.hear();
+                hosts.ask(Time(0));
+                hosts.way(to).map(|way| way.to)
+            };
+            set(1);
+            await_that("the way is known", || turn(&mut hosts) == Some([2, 0, 0, 0, 0, 1]));
+            add_neighbours(0, 100);
+            set(2);
+            add_neighbours(100, 1_000);
+            turn(&mut hosts);
+            set(3);
+            // The socket holds some hundreds of messages, of which each turn reads a few.
+            let last = (0..200).map(|_| turn(&mut hosts)).last();
+            assert_eq!(last, Some(Some([2, 0, 0, 0, 0, 3])));
+        });
+    }
 
     #[test]
     fn neighbours_are_read() {
@@ -344,6 +389,19 @@ mod tests {
         assert!(!hosts.ask(Time(1)), "of its MTU nothing was told");
         assert_eq!(hosts.way(to), way);
         assert!(hosts.next_timeout() <= Time(1) + REFRESH, "it is asked for again");
+    }
+
+    #[test]
+    fn a_list_that_fails_is_asked_for_again() {
+        let mut hosts = Hosts::open(1).unwrap();
+        let of_routes =
+            std::mem::replace(&mut hosts.socket, Socket::open(SockProtocol::NetlinkUserSock).unwrap());
+        (hosts.missed, hosts.due) = (true, Time(0));
+        hosts.ask(Time(0));
+        assert!(hosts.missed && hosts.next_timeout() > Time(0));
+        (hosts.socket, hosts.due) = (of_routes, Time(0));
+        hosts.ask(Time(0));
+        assert!(!hosts.missed);
     }
 
     #[test]

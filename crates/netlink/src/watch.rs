@@ -27,13 +27,16 @@ const READS: usize = 16;
 pub enum Heard<'a> {
     /// A message of that kind, without its header.
     Message(u16, &'a [u8]),
-    /// The kernel had more to say than the socket holds.
+    /// The kernel had more to say than the socket holds: what there is now has to be asked for. What the socket held is not
+    /// told, as it is older than what the kernel answers then.
     TooMuch,
 }
 
 /// A socket that the kernel writes to when something changes.
 pub struct Watch {
     socket: OwnedFd,
+    /// The kernel had more to say, and what the socket holds is of before.
+    is_behind: bool,
 }
 
 impl Watch {
@@ -42,7 +45,7 @@ impl Watch {
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkRoute)?;
         bind(socket.as_raw_fd(), &NetlinkAddr::new(0, groups.cast_unsigned()))?;
-        Ok(Watch { socket })
+        Ok(Watch { socket, is_behind: false })
     }
 
     /// Readable when there is something to hear.
@@ -51,16 +54,23 @@ impl Watch {
     }
 
     /// Reads what the kernel has said. *Cost*: one system call for each read, 16 at most.
-    pub fn hear(&self, mut sink: impl FnMut(Heard<'_>)) {
+    pub fn hear(&mut self, mut sink: impl FnMut(Heard<'_>)) {
         let mut buffer = [0; READ];
         for _ in 0..READS {
             match recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
+                Ok(_) if self.is_behind => {}
                 Ok(len) => {
                     let heard = messages(buffer.get(..len).unwrap_or_default());
                     heard.for_each(|message| sink(Heard::Message(message.kind, message.body)));
                 }
-                Err(Errno::ENOBUFS) => sink(Heard::TooMuch),
-                Err(_) => return,
+                Err(Errno::ENOBUFS) => self.is_behind = true,
+                Err(_) => {
+                    // Nothing of before is left that could be taken for news.
+                    if std::mem::take(&mut self.is_behind) {
+                        sink(Heard::TooMuch);
+                    }
+                    return;
+                }
             }
         }
     }

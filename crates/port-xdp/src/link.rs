@@ -5,7 +5,7 @@
 use std::os::fd::BorrowedFd;
 
 use taut_base::{Error, Result};
-use taut_netlink::{Heard, LINKS, Socket, Watch, attribute, remedy, word};
+use taut_netlink::{Errno, Heard, LINKS, Socket, Watch, attribute, remedy, word};
 
 // linux/rtnetlink.h and linux/if_link.h
 const NEW_LINK: u16 = 16;
@@ -70,7 +70,7 @@ impl LinkWatch {
         });
         if missed {
             told.is_any = true;
-            self.ask(&mut told);
+            told.is_removed |= self.ask(&mut told) == Err(Errno::ENODEV);
         }
         told
     }
@@ -79,16 +79,18 @@ impl LinkWatch {
     /// calls.
     pub fn look(&mut self) -> Told {
         let mut told = Told::default();
-        self.ask(&mut told);
+        // Who opens one that has gone is refused.
+        let _ = self.ask(&mut told);
         told
     }
 
-    fn ask(&mut self, told: &mut Told) {
+    fn ask(&mut self, told: &mut Told) -> std::result::Result<(), Errno> {
         let mut body = [0; FIXED];
         let (_, index) = body.split_at_mut(INDEX_AT);
         index.iter_mut().zip(self.interface.to_ne_bytes()).for_each(|(to, from)| *to = from);
-        let answers = self.socket.request(GET_LINK, 0, &body).unwrap_or_default();
+        let answers = self.socket.request(GET_LINK, 0, &body)?;
         answers.iter().for_each(|answer| told.note(answer, self.interface));
+        Ok(())
     }
 }
 
@@ -117,7 +119,12 @@ fn is_of_links(body: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
     use taut_netlink::Attributes;
+    use taut_testbed::{End, ip, with_pair};
+    use taut_xdp::Interface;
 
     use super::*;
 
@@ -129,6 +136,44 @@ mod tests {
         assert!(told.mtu.is_some_and(|mtu| mtu >= 1_500) && told.mac == Some([0; 6]), "{told:?}");
         let none = LinkWatch::open(1 << 30, "none").unwrap().look();
         assert_eq!(none, Told::default(), "there is no such interface");
+    }
+
+    /// Has the interface change so often that the socket does not hold what is told of it.
+    fn change_too_often() {
+        let mut child = Command::new("ip").args(["-batch", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+        let lines = "link set xa mtu 1400\nlink set xa mtu 1500\n".repeat(300);
+        child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+        assert!(child.wait().unwrap().success());
+    }
+
+    /// What is told when all that the socket holds has been read.
+    fn heard(watch: &mut LinkWatch) -> Told {
+        (0..200).fold(Told::default(), |before, _| {
+            let told = watch.hear();
+            Told { mtu: told.mtu.or(before.mtu), is_removed: told.is_removed | before.is_removed, ..told }
+        })
+    }
+
+    #[test]
+    fn the_last_mtu_of_very_many() {
+        with_pair("the_last_mtu_of_very_many", ["", ""], |pair| {
+            pair.enter(End::A);
+            let mut watch = LinkWatch::open(Interface::named("xa").unwrap().index, "xa").unwrap();
+            change_too_often();
+            ip("link set xa mtu 1300");
+            assert_eq!(heard(&mut watch).mtu, Some(1_300));
+        });
+    }
+
+    #[test]
+    fn a_removal_that_the_kernel_could_not_tell() {
+        with_pair("a_removal_that_the_kernel_could_not_tell", ["", ""], |pair| {
+            pair.enter(End::A);
+            let mut watch = LinkWatch::open(Interface::named("xa").unwrap().index, "xa").unwrap();
+            change_too_often();
+            ip("link del xa");
+            assert!(heard(&mut watch).is_removed);
+        });
     }
 
     #[test]
