@@ -46,6 +46,9 @@ const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
 const RTA_PREFSRC: u16 = 7;
 const RTA_METRICS: u16 = 8;
+const RTA_VIA: u16 = 18;
+/// Bytes before the address in it, of its family.
+const VIA_FAMILY: usize = 2;
 const RTA_ENCAP: u16 = 22;
 const RTAX_MTU: u16 = 2;
 const RTN_UNICAST: u8 = 1;
@@ -210,7 +213,9 @@ impl Hosts {
         if answer.get(7) != Some(&RTN_UNICAST) || by != self.interface || is_encapsulated {
             return None;
         }
-        let hop = attribute(attributes, RTA_GATEWAY).map_or(Some(to), address)?;
+        // A router that is known by an address of the other kind of IP, as `via inet6` of ip-route(8) names it.
+        let via = attribute(attributes, RTA_VIA).map(|via| via.get(VIA_FAMILY..).unwrap_or_default());
+        let hop = attribute(attributes, RTA_GATEWAY).or(via).map_or(Some(to), address)?;
         let metrics = attribute(attributes, RTA_METRICS);
         let mtu = metrics.and_then(|metrics| word(attribute(metrics, RTAX_MTU)?, 0)).filter(|mtu| *mtu > 0);
         // Without a preferred address of ours it is not known here which one the other side would answer to.

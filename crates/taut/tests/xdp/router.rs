@@ -7,7 +7,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 use taut::{Config, DomainParticipant, XdpMode};
 use taut_testbed::{End, Pair, ip, with_pair};
 
-use crate::{SIZES, Stream, config};
+use crate::{SIZES, Stream, config, participant};
 
 /// The namespace of a server behind the second end, which passes on between it and the first: `rb` in it is at the other
 /// end of a cable from `ra` in the router's. The thread is there then.
@@ -89,5 +89,24 @@ fn a_narrower_network_behind_the_router() {
         stream.is_past_kernel(0);
         stream.carries(&SIZES);
         stream.is_past_kernel(0);
+    });
+}
+
+/// As it is where routers know each other by IPv6 alone. The kernel knows a station of the peer, too, of when there was none.
+#[test]
+fn a_router_of_ipv6_on_the_way_to_a_peer_of_ipv4() {
+    with_pair("a_router_of_ipv6", ["", ""], |pair| {
+        for end in End::BOTH {
+            pair.enter(end);
+            ip(&format!("addr add fe80::88:{}/64 dev {} nodad", end.ipv4()[3], end.name()));
+        }
+        pair.enter(End::A);
+        ip("neigh replace 10.88.0.2 lladdr 02:00:00:00:00:77 nud permanent dev xa");
+        ip("route add 10.88.0.2/32 via inet6 fe80::88:2 dev xa");
+        let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Native))));
+        stream.is_past_kernel(0);
+        stream.carries(&SIZES);
+        stream.is_past_kernel(0);
+        stream.is_past_kernel(1);
     });
 }
