@@ -114,6 +114,15 @@ impl Frames {
         }
     }
 
+    /// Leaves all that comes to the addresses of the interface to the kernel: it is not known which it has.
+    pub fn leave(&mut self, now: Time) {
+        match self {
+            Frames::Xdp(xdp) => xdp.follow(now, &[]),
+            #[cfg(feature = "dpdk")]
+            Frames::Dpdk(_) => {}
+        }
+    }
+
     /// Is there a way to a destination that is known, and by frames?
     #[inline]
     pub fn reaches(&mut self, to: &Locator) -> bool {

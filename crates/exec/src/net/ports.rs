@@ -149,11 +149,14 @@ impl Ports {
 
     /// Uses the interfaces that there are now; see [`UdpPort::follow`].
     pub fn follow(&mut self, now: Time) -> Result<bool> {
-        let changed = self.udp.follow()?;
-        if changed {
-            self.follow_by_frames(now);
+        let followed = self.udp.follow();
+        match (&followed, &mut self.frames) {
+            (Ok(true), _) => self.follow_by_frames(now),
+            // What it had may be somebody else's now, whom this host passes on to.
+            (Err(_), Some(frames)) => frames.leave(now),
+            _ => {}
         }
-        Ok(changed)
+        followed
     }
 
     /// Receives by frames at the addresses that there are now.

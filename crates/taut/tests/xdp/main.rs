@@ -9,6 +9,7 @@ mod inline;
 mod ipv6;
 mod jumbo;
 mod killed;
+mod leaves;
 mod lost;
 mod probed;
 mod queues;
