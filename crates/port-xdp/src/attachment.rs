@@ -14,6 +14,17 @@ use crate::XdpConfig;
 use crate::netd::{Asking, Client, Heard, connect};
 use crate::queue::Queue;
 
+/// What is waited for where it is taken, as it may just be on its way to be free.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Awaited {
+    /// The interface and its queues, which a process may have had that has just ended.
+    All,
+    /// The queues, which this process has just let go.
+    Queues,
+    /// Nothing: it is tried again later.
+    Nothing,
+}
+
 /// Who has opened it.
 pub(crate) enum Attachment {
     /// By the process itself, which has the privileges, with the groups of a layer without IP.
@@ -33,7 +44,7 @@ pub(crate) fn open(
     sockets: &[BorrowedFd<'_>],
 ) -> Result<(Attachment, Vec<Queue>), String> {
     let connection = if layer.bare_ends().is_some() { None } else { connect(&config.netd)? };
-    let Some(connection) = connection else { return own(config, interface, layer) };
+    let Some(connection) = connection else { return own(config, interface, layer, Awaited::All) };
     let ends = layer.ends();
     let asking = Asking::new(connection, config, interface.clone(), ends, sockets)?;
     let (client, queues) = Client::take(asking)?;
@@ -55,8 +66,9 @@ pub(crate) fn own(
     config: &XdpConfig,
     interface: &Interface,
     layer: &Layer,
+    awaited: Awaited,
 ) -> Result<(Attachment, Vec<Queue>), String> {
-    opened(config, interface, layer).map_err(|error| match layer.bare_ends() {
+    opened(config, interface, layer, awaited).map_err(|error| match layer.bare_ends() {
         // It is not asked there.
         Some(_) => error.without_netd().to_string(),
         None => error.to_string(),
@@ -67,6 +79,7 @@ fn opened(
     config: &XdpConfig,
     interface: &Interface,
     layer: &Layer,
+    awaited: Awaited,
 ) -> Result<(Attachment, Vec<Queue>), taut_xdp::Error> {
     let numbers = config.numbers();
     let (mode, groups) = match layer.bare_ends() {
@@ -81,9 +94,11 @@ fn opened(
     for number in numbers {
         layer.ends().iter().try_for_each(|end| program.add(*end, *number))?;
     }
-    let link = Link::attach_patiently(program, interface, config.attach)?;
+    let attach = if awaited == Awaited::All { Link::attach_patiently } else { Link::attach };
+    let link = attach(program, interface, config.attach)?;
     let headroom = u32::from(if mode == Mode::L2 { BARE_SHIFT } else { UDP_SHIFT });
-    let queues = numbers.iter().map(|number| Queue::open(&link, *number, config.bind, headroom));
+    let waits = awaited != Awaited::Nothing;
+    let queues = numbers.iter().map(|number| Queue::open(&link, *number, config.bind, headroom, waits));
     let queues = queues.collect::<Result<_, _>>()?;
     Ok((Attachment::Own { link, _groups: groups }, queues))
 }

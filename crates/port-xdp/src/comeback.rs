@@ -12,7 +12,7 @@ use taut_ethernet::{FrameEnds, Reached};
 use taut_xdp::is_up;
 
 use crate::XdpConfig;
-use crate::attachment::{self, Attachment};
+use crate::attachment::{self, Attachment, Awaited};
 use crate::netd::{Asking, Connection, Netd, SOCKET, connect_at_once, namespace};
 use crate::port::{Ground, XdpPort};
 use crate::queue::Queue;
@@ -141,6 +141,7 @@ pub struct Try {
     namespace: Option<u64>,
     is_by_netd: bool,
     answered: Option<Asking>,
+    awaited: Awaited,
 }
 
 /// What has come of a try.
@@ -155,8 +156,8 @@ enum Done {
 }
 
 impl Try {
-    /// Tries. *Cost*: some ten system calls; 28 MiB for each queue once it can be had, for which the calling thread may
-    /// wait as when a port is opened first.
+    /// Tries. *Cost*: some ten system calls; 28 MiB for each queue once it can be had. The first try after a loss waits for
+    /// the queues as long as when a port is opened, later ones for nothing.
     pub fn run(self) -> Tried {
         Tried(self.tried())
     }
@@ -182,7 +183,7 @@ impl Try {
                     let asking = Asking::new(connection, &self.config, interface, layer.ends(), &sockets)?;
                     return Ok(Done::Asks(Box::new(asking)));
                 }
-                attachment::own(&self.config, interface, layer)?
+                attachment::own(&self.config, interface, layer, self.awaited)?
             }
         };
         let port = XdpPort::with(&self.config, &self.reached, ground, attachment, queues);
@@ -244,7 +245,8 @@ impl XdpPort {
     /// What to try now, without the port. `ends` are those that the interface has by now, and `sockets` where the user's
     /// samples are received. *Cost*: a system call for each socket.
     pub fn next_try(&mut self, now: Time, ends: Vec<SocketAddr>, sockets: &[BorrowedFd<'_>]) -> Try {
-        let Comeback { config, bare, namespace, is_by_netd, asking, last, due, .. } = &mut self.comeback;
+        let Comeback { config, bare, namespace, is_by_netd, asking, last, due, failed, .. } =
+            &mut self.comeback;
         // Until its end is known there is no other.
         *due = Time::NEVER;
         let answered = asking.take_if(|asking| asking.is_answered());
@@ -254,8 +256,10 @@ impl XdpPort {
         }
         let sockets = sockets.iter().map(BorrowedFd::try_clone_to_owned).collect();
         let reached = bare.clone().map_or(Reached::Ip(ends), Reached::Bare);
+        // Who is tried for in vain may have it for as long as the port lives, and what comes waits for the try.
+        let awaited = if *failed == 0 { Awaited::Queues } else { Awaited::Nothing };
         let (config, namespace, is_by_netd) = (config.clone(), *namespace, *is_by_netd);
-        Try { config, reached, sockets, namespace, is_by_netd, answered }
+        Try { config, reached, sockets, namespace, is_by_netd, answered, awaited }
     }
 
     /// What has come of the try.

@@ -106,17 +106,20 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Takes the queue, with frames to receive into, each with `headroom` in front.
+    /// Takes the queue, with frames to receive into, each with `headroom` in front. For one that is taken it waits, if that
+    /// is wanted.
     pub(crate) fn open(
         link: &Link,
         number: u32,
         bind: Option<BindMode>,
         headroom: u32,
+        waits: bool,
     ) -> Result<Queue, Error> {
         let layout = Layout::of(link.interface().mtu);
         let Layout { rings, chunks, chunk_size, .. } = layout;
         let umem = Arc::new(Umem::create(chunks, chunk_size)?.with_headroom(headroom));
-        let queue = Queue::with(Socket::open(link, number, umem, &rings, bind)?, &layout);
+        let open = if waits { Socket::open } else { Socket::open_at_once };
+        let queue = Queue::with(open(link, number, umem, &rings, bind)?, &layout);
         link.add(&queue.socket)?;
         Ok(queue)
     }

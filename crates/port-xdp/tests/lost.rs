@@ -9,8 +9,8 @@ use taut_base::{Duration, Time};
 use taut_ethernet::Reached;
 use taut_mem::Pool;
 use taut_port_xdp::{Netd, Resumed, XdpConfig, XdpPort};
-use taut_testbed::{End, Pair, with_pair};
-use taut_xdp::{Interface, Link, Mode, Program};
+use taut_testbed::{End, Pair, await_that, with_pair};
+use taut_xdp::{ChunkSize, Interface, Link, Mode, Program, Rings, Socket, Umem};
 
 const START: Time = Time(1_000_000_000_000);
 
@@ -108,5 +108,44 @@ fn another_program_takes_the_place_of_ours() {
         );
         drop(port);
         pair.await_no_program(End::A);
+    });
+}
+
+/// How long a try takes that is in vain, where others were so before: the shortest of some.
+fn in_vain(port: &mut XdpPort) -> std::time::Duration {
+    let mut took = (0..5).map(|_| {
+        let now = port.next_timeout();
+        let begun = std::time::Instant::now();
+        assert!(!tries(port, now).unwrap().is_back);
+        begun.elapsed()
+    });
+    took.next();
+    took.min().unwrap()
+}
+
+/// They may have it for as long as the port lives, and what comes by sockets waits for each try.
+#[test]
+fn what_others_have_is_not_waited_for() {
+    with_pair("what_others_have_is_not_waited_for", ["", ""], |pair| {
+        let mut port = open(pair);
+        assert_eq!(port.on_timeout(START), (false, None));
+        detach(pair);
+        let program = Program::load(Mode::L3, 1_500).unwrap();
+        let other = Link::attach(program, &Interface::named("xa").unwrap(), None).unwrap();
+        assert!(port.on_timeout(port.next_timeout()).1.is_some());
+        let took = in_vain(&mut port);
+        assert!(took < std::time::Duration::from_millis(100), "another program: {took:?}");
+
+        let umem = Arc::new(Umem::create(64, ChunkSize::B4096).unwrap());
+        let rings = Rings { fill: 64, completion: 64, rx: 64, tx: 64 };
+        let socket = Socket::open(&other, 0, umem, &rings, None).unwrap();
+        drop(other);
+        let took = in_vain(&mut port);
+        assert!(took < std::time::Duration::from_millis(500), "another queue: {took:?}");
+        drop(socket);
+        await_that("it is back", || {
+            let now = port.next_timeout();
+            tries(&mut port, now).unwrap().is_back
+        });
     });
 }

@@ -110,11 +110,33 @@ impl Socket {
         rings: &Rings,
         wanted: Option<BindMode>,
     ) -> Result<Socket, Error> {
+        Socket::open_within(QUEUE_TRIES, link, queue, umem, rings, wanted)
+    }
+
+    /// The same without a wait for a queue that is taken.
+    pub fn open_at_once(
+        link: &Link,
+        queue: u32,
+        umem: Arc<Umem>,
+        rings: &Rings,
+        wanted: Option<BindMode>,
+    ) -> Result<Socket, Error> {
+        Socket::open_within(1, link, queue, umem, rings, wanted)
+    }
+
+    fn open_within(
+        tries: u32,
+        link: &Link,
+        queue: u32,
+        umem: Arc<Umem>,
+        rings: &Rings,
+        wanted: Option<BindMode>,
+    ) -> Result<Socket, Error> {
         let interface = link.interface();
         let fd = set_up(interface, &umem, rings)?;
         let (fill, completion, rx, tx) = map(&fd, rings)?;
         let binding = Binding::new(link, interface, umem.chunk_size(), wanted);
-        bind_to(&fd, interface, queue, &binding, QUEUE_TRIES)?;
+        bind_to(&fd, interface, queue, &binding, tries)?;
         let bound = bound(&fd)?;
         Ok(Socket { fill, completion, rx, tx, fd, umem, interface: interface.clone(), queue, bound })
     }
