@@ -6,12 +6,13 @@
 pub mod frame;
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, setns, unshare};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use taut_xdp::{Error, Mode, Program};
 
 /// Nothing here takes longer.
@@ -169,6 +170,16 @@ impl Drop for Held {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Copies of all descriptors of a process, as a child has them that it has forked. pidfd_getfd(2).
+pub fn copies_of(process: u32) -> Vec<OwnedFd> {
+    let pid = Pid::from_raw(process.cast_signed()).expect("a process has a number");
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).expect("the process is there");
+    let listed = std::fs::read_dir(format!("/proc/{process}/fd")).expect("its descriptors");
+    let numbers = listed.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    // One that was closed meanwhile is none.
+    numbers.filter_map(|number| pidfd_getfd(&pidfd, number, PidfdGetfdFlags::empty()).ok()).collect()
 }
 
 /// Runs iproute2 in this thread's namespace.

@@ -39,8 +39,15 @@ fn pause(failed: u32) -> Duration {
 
 /// What was lost. To be dropped without the port: the kernel waits for others before a queue is free.
 pub struct Left {
-    _attachment: Attachment,
+    attachment: Attachment,
     _queues: Vec<Queue>,
+}
+
+impl Left {
+    /// What was watched of it: it is to be watched no longer, as a child that was forked may keep it open.
+    pub fn watched(&self) -> Option<BorrowedFd<'_>> {
+        self.attachment.watch()
+    }
 }
 
 /// What is known of it.
@@ -207,8 +214,6 @@ impl Try {
 pub struct Resumed {
     /// Frames come and go again, by other descriptors than before.
     pub is_back: bool,
-    /// netd answers at [`XdpPort::watch_netd`].
-    pub is_asked: bool,
     /// To be warned of.
     pub warning: Option<String>,
 }
@@ -221,7 +226,7 @@ impl XdpPort {
         let queues = std::mem::take(&mut self.queues);
         queues.iter().for_each(|queue| queue.chunks().end());
         let Comeback { left, failed, due, told, .. } = &mut self.comeback;
-        *left = Some(Left { _attachment: attachment, _queues: queues });
+        *left = Some(Left { attachment, _queues: queues });
         (*failed, *due) = (0, now);
         told.clear();
         let instead = match self.comeback.bare {
@@ -267,7 +272,7 @@ impl XdpPort {
         match tried {
             Ok(Done::Asks(asking)) => {
                 (self.comeback.asking, self.comeback.due) = (Some(*asking), now + ANSWER);
-                Resumed { is_asked: true, ..Resumed::default() }
+                Resumed::default()
             }
             Ok(Done::Opened(port)) => {
                 self.succeed_by(*port);

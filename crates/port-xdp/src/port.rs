@@ -227,7 +227,7 @@ impl XdpPort {
     }
 
     /// Readable when netd has something to say, if it has opened the interface or is asked to.
-    pub fn watch_netd(&self) -> Option<BorrowedFd<'_>> {
+    fn watch_netd(&self) -> Option<BorrowedFd<'_>> {
         self.attachment.as_ref().map_or_else(|| self.comeback.watch(), Attachment::watch)
     }
 

@@ -14,7 +14,7 @@ use taut::{
     XdpMode, XdpNetd,
 };
 use taut_netd::{Policy, Server, keep_least_privileges};
-use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_pair};
+use taut_testbed::{End, LIMIT, Pair, await_that, copies_of, ip, with_pair};
 
 /// A user that nothing else belongs to.
 const USER: u32 = 47_110;
@@ -24,7 +24,7 @@ const CRITICAL: u16 = 7_402;
 
 /// What goes there and back; on its way back with what the participant has done past the kernel, and how often it has
 /// followed the network's changes.
-#[derive(DdsType, Clone, Debug, PartialEq)]
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(final)]
 struct Ball {
     number: u32,
@@ -36,8 +36,15 @@ struct Ball {
     /// Those of them that each queue has received.
     frames_in: Vec<u64>,
     changes: u64,
+    /// How often it has asked the kernel what there is to do.
+    waits: u64,
     bytes: Vec<u8>,
 }
+
+/// How long nothing is played, so that who does not sleep is found out.
+const QUIET: Duration = Duration::from_secs(1);
+/// The number of a ball that ends the participant.
+const LAST: u32 = u32::MAX;
 
 /// How the children are told what they are: the socket of a netd; that and what a participant wants.
 const SERVES: &str = "TAUT_NETD_SERVES";
@@ -105,11 +112,24 @@ fn plays() {
     let priority = if how == "critical" { 100 } else { 0 };
     let (reader, writer) = ends(&participant, priority, &format!("There{queue}"), &format!("Back{queue}"));
     println!("\nready");
+    sends_back(&participant, &reader, &writer);
+    drop((reader, writer, participant));
+    println!("\nended");
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Sends balls back until the last one.
+fn sends_back(participant: &DomainParticipant, reader: &DataReader<Ball>, writer: &DataWriter<Ball>) {
     loop {
         if reader.wait(LIMIT).is_err() {
             continue;
         }
         for mut ball in reader.take().unwrap().into_iter().filter_map(|sample| sample.data) {
+            if ball.number == LAST {
+                return;
+            }
             let stats = participant.stats();
             let frames = stats.frames.unwrap();
             let is_lent = frames.in_place_in > 0 || frames.datagrams_in < 100;
@@ -119,7 +139,7 @@ fn plays() {
             let queues = stats.xdp.map(|probed| probed.queues).unwrap_or_default();
             ball.frames_in = queues.iter().map(|of| of.frames_in).collect();
             ball.frames = queues.iter().map(|of| of.frames_in + of.frames_out).sum();
-            ball.changes = stats.port.changes_followed;
+            (ball.changes, ball.waits) = (stats.port.changes_followed, stats.waits);
             writer.write(&ball).unwrap();
         }
     }
@@ -151,10 +171,11 @@ impl Held {
         Held { child, lines }
     }
 
-    /// What it says of itself: `ready`, or why not.
+    /// What it says of itself: `ready`, or why not, and `ended`.
     fn says(&mut self) -> String {
         let mut lines = self.lines.by_ref().map(Result::unwrap);
-        lines.find(|line| line == "ready" || line.starts_with("refused ")).expect("the child says something")
+        let is_said = |line: &String| ["ready", "ended"].contains(&&**line) || line.starts_with("refused ");
+        lines.find(is_said).expect("the child says something")
     }
 
     /// By SIGKILL.
@@ -271,12 +292,15 @@ impl Game {
         (ball.datagrams_in, ball.datagrams_out)
     }
 
+    /// Has the player end its participant.
+    fn end(&mut self) {
+        self.writer.write(&Ball { number: LAST, ..Ball::default() }).unwrap();
+    }
+
     fn ball(&mut self, len: usize) -> Ball {
         self.number += 1;
         let bytes: Vec<u8> = (0..len).map(|at| (at as u32 ^ self.number) as u8).collect();
-        let (datagrams_in, datagrams_out, copied_in, frames, changes) = (0, 0, 0, 0, 0);
-        let (number, frames_in) = (self.number, Vec::new());
-        let ball = Ball { number, datagrams_in, datagrams_out, copied_in, frames, frames_in, changes, bytes };
+        let ball = Ball { number: self.number, bytes, ..Ball::default() };
         self.writer.write(&ball).unwrap();
         loop {
             self.reader.wait(LIMIT).expect("it comes back");
@@ -441,6 +465,33 @@ fn netd_goes_while_one(driver: &'static str) {
             assert!(game.ball(100).frames > 1_000);
         }
         player.kill();
+        pair.await_no_program(End::A);
+    });
+}
+
+/// It keeps open what the participant closes: the connection to netd, and the queue.
+#[test]
+fn a_child_of_the_participants_process() {
+    with_pair("a_child_of_the_participants_process", ["", ""], |pair| {
+        let mut netd = Netd::start(pair, "child", &rule(USER, "[0]", ""));
+        let mut player = netd.player(pair, USER, "xa", 0, 0);
+        assert_eq!(player.says(), "ready");
+        let mut game = Game::new(pair, 0);
+        game.is_past_kernel();
+        let copies = copies_of(player.child.id());
+        netd.held.take().unwrap().kill();
+        await_that("it is noticed", || game.ball(100).frames == 0);
+        let before = game.ball(100).waits;
+        assert!(game.reader.wait(QUIET).is_err(), "nothing is under way");
+        let waits = game.ball(100).waits - before;
+        assert!(waits < 1_000, "{waits} times something was found that is nothing");
+        drop(copies);
+        netd.again(pair);
+        game.is_past_kernel();
+        assert!(game.ball(100).frames > 0);
+        let _copies = copies_of(player.child.id());
+        game.end();
+        assert_eq!(player.says(), "ended");
         pair.await_no_program(End::A);
     });
 }

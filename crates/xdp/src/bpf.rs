@@ -25,6 +25,7 @@ const PROG_LOAD: c_int = 5;
 const PROG_TEST_RUN: c_int = 10;
 const OBJ_GET_INFO_BY_FD: c_int = 15;
 const LINK_CREATE: c_int = 28;
+const LINK_DETACH: c_int = 34;
 
 const PROG_TYPE_XDP: u32 = 6;
 /// BPF_F_XDP_HAS_FRAGS, of Linux 5.18.
@@ -100,6 +101,11 @@ struct LinkCreate {
     target_ifindex: u32,
     attach_type: u32,
     flags: u32,
+}
+
+#[repr(C)]
+struct LinkDetach {
+    link_fd: u32,
 }
 
 /// The beginning of struct bpf_prog_info; the kernel fills in as much as there is room for.
@@ -299,6 +305,13 @@ pub(crate) fn attach(program: BorrowedFd<'_>, interface: u32, flags: u32) -> Res
     };
     // SAFETY: the attributes of the command; no addresses.
     unsafe { bpf_fd(LINK_CREATE, attributes) }
+}
+
+/// Ends what a link is for, whoever else has a descriptor of it.
+pub(crate) fn detach(link: BorrowedFd<'_>) -> Result<(), Errno> {
+    let mut attributes = LinkDetach { link_fd: link.as_raw_fd() as u32 };
+    // SAFETY: the attributes of the command; no addresses.
+    unsafe { bpf(LINK_DETACH, &mut attributes) }.map(drop)
 }
 
 fn to_name(text: &str) -> Name {

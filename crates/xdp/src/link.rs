@@ -1,4 +1,5 @@
-//! The attachment of a program to an interface: a descriptor, which ends with its last owner.
+//! The attachment of a program to an interface: a descriptor. It ends with its owner, or with the last process that has a
+//! copy of it if its owner is killed.
 //!
 //! Owns the program and the choice between native and generic. A socket is added to the link of its interface;
 //! until one is, and after it has gone, all frames of the queue are the kernel's. The kernel asks for privileges
@@ -27,8 +28,8 @@ pub enum AttachMode {
     Generic,
 }
 
-/// An attached program; it is attached until this is dropped. A child that is forked meanwhile keeps it attached
-/// until it ends or becomes another program.
+/// An attached program; it is attached until this is dropped. If the process is killed, a child that was forked meanwhile
+/// keeps it attached until it ends or becomes another program.
 pub struct Link {
     program: Program,
     interface: Interface,
@@ -137,6 +138,16 @@ impl Link {
     /// needs no removal.
     pub fn remove(&self, queue: u32) -> Result<bool, Error> {
         self.program.remove_socket(queue)
+    }
+}
+
+impl Drop for Link {
+    /// A child that was forked has the descriptor, too. A program that somebody has put in the place of ours is not touched.
+    fn drop(&mut self) {
+        if self.is_attached() {
+            // A process that has given up the right to it ends it with the last descriptor.
+            let _ = bpf::detach(self.fd.as_fd());
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use log::Level;
 use taut_lock::MutexGuard;
+use taut_port_xdp::Left;
 use taut_rtps::Addresses;
 
 use crate::core::Core;
@@ -27,6 +28,8 @@ impl Inner {
         let Core { port, .. } = &mut **core;
         let Some(lost) = port.frames.as_mut().and_then(|frames| frames.lost(now)) else { return };
         let left = lost.take_left();
+        // What is closed a child that was forked may keep open. Then it would be found for ever, and could not be left out.
+        lost.watched().chain(left.iter().flat_map(Left::watched)).for_each(|fd| self.watch.remove(fd));
         if left.is_some() {
             // All that keeps a queue has to go before it can be had again.
             self.watch.forget_queues();
@@ -46,11 +49,11 @@ impl Inner {
         let (now, before) = (core.now, core.port.addresses());
         let Some(Frames::Xdp(xdp)) = core.port.frames.as_mut() else { return };
         let resumed = xdp.resume(now, tried);
-        if resumed.is_asked
-            && let Some(fd) = xdp.watch_netd()
-        {
-            // Without it the try ends when its time is over.
-            let _ = self.watch.add(fd, HOSTS);
+        if !resumed.is_back {
+            for fd in xdp.watched() {
+                // What cannot be watched now is with the next try.
+                let _ = self.watch.add(fd, HOSTS);
+            }
         }
         if let Some(line) = resumed.warning {
             core.log(Level::Warn, line);

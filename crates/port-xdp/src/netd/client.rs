@@ -110,6 +110,12 @@ impl Client {
     }
 }
 
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.connection.hang_up();
+    }
+}
+
 /// Waits until netd says that it is so.
 fn answer_within(connection: &Connection, at_most: Duration) -> Result<(), String> {
     for _ in 0..SIGNALS {

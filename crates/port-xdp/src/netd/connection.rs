@@ -76,11 +76,16 @@ impl Connection {
         Connection { socket }
     }
 
-    /// Ends it, which the other end sees at once. What is returned is to be closed by somebody who may wait: descriptors
-    /// that have not been received are closed with it, of whatever kind.
-    pub fn end(self) -> OwnedFd {
+    /// Ends it, which the other end sees at once, whoever else has a descriptor of it: a child that was forked.
+    pub fn hang_up(&self) {
         // It fails if the other end has gone already.
         let _ = shutdown(&self.socket, Shutdown::Both);
+    }
+
+    /// The same for good. What is returned is to be closed by somebody who may wait: descriptors
+    /// that have not been received are closed with it, of whatever kind.
+    pub fn end(self) -> OwnedFd {
+        self.hang_up();
         self.socket
     }
 

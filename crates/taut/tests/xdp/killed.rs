@@ -1,11 +1,12 @@
-//! A process that goes past the kernel is killed: nothing of it is left.
+//! A process that goes past the kernel is killed, or ends its participant: nothing of it is left.
 
+use std::io::{BufRead, BufReader, Write};
 use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use taut::{DomainParticipant, Qos, XdpMode};
-use taut_testbed::{End, Held, LIMIT, Pair, await_that, with_pair};
+use taut_testbed::{End, Held, LIMIT, Pair, await_that, copies_of, with_pair};
 
 use crate::{Blob, config, participant};
 
@@ -87,5 +88,39 @@ fn a_process_that_is_killed_at_any_moment() {
         drop(child);
         pair.await_no_program(End::A);
         is_the_kernels(pair);
+    });
+}
+
+/// A child of the test below, which ends its participant when it is told to; nothing when it is run alone.
+#[test]
+fn ends_its_participant() {
+    if std::env::var(CHILD).is_err() {
+        return println!("LEFT OUT: it is a child of another test");
+    }
+    let told = || std::io::stdin().read_line(&mut String::new()).unwrap();
+    let participant = DomainParticipant::with_config(&config(End::A, Some(XdpMode::Auto))).unwrap();
+    println!("\nready");
+    told();
+    drop(participant);
+    println!("\nended");
+    told();
+}
+
+/// It has copies of the descriptors of the program and of the queue.
+#[test]
+fn a_participant_that_ends_before_a_child_of_its_process() {
+    with_pair("a_participant_that_ends_before_a_child", ["", ""], |pair| {
+        pair.enter(End::A);
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["killed::ends_its_participant", "--exact", "--nocapture"]).env(CHILD, "yes");
+        let mut process = Held(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+        let mut lines = BufReader::new(process.0.stdout.take().unwrap()).lines();
+        let mut says = |word| assert!(lines.any(|line| line.unwrap() == word), "it says {word}");
+        says("ready");
+        assert!(pair.has_program(End::A));
+        let _copies = copies_of(process.0.id());
+        process.0.stdin.as_mut().unwrap().write_all(b"end\n").unwrap();
+        says("ended");
+        pair.await_no_program(End::A);
     });
 }
