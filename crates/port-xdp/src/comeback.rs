@@ -214,6 +214,8 @@ impl Try {
 pub struct Resumed {
     /// Frames come and go again, by other descriptors than before.
     pub is_back: bool,
+    /// By another address of Ethernet than before.
+    pub is_moved: bool,
     /// To be warned of.
     pub warning: Option<String>,
 }
@@ -275,9 +277,10 @@ impl XdpPort {
                 Resumed::default()
             }
             Ok(Done::Opened(port)) => {
+                let is_moved = port.interface.mac != self.interface.mac;
                 self.succeed_by(*port);
                 self.comeback.look_later(now);
-                Resumed { is_back: true, ..Resumed::default() }
+                Resumed { is_back: true, is_moved, ..Resumed::default() }
             }
             Ok(Done::Elsewhere) => {
                 self.comeback.due = now + LOOK;

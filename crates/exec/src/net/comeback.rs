@@ -59,12 +59,12 @@ impl Inner {
             core.log(Level::Warn, line);
         }
         if resumed.is_back {
-            self.use_frames(core, &before);
+            self.use_frames(core, &before, resumed.is_moved);
         }
     }
 
-    /// Frames come and go again, which they did at these addresses before.
-    fn use_frames(&self, core: &mut MutexGuard<'_, Core>, before: &Addresses) {
+    /// Frames come and go again, which they did at these addresses before; by another station if it has moved.
+    fn use_frames(&self, core: &mut MutexGuard<'_, Core>, before: &Addresses, is_moved: bool) {
         let now = core.now;
         let Core { port, participant, .. } = &mut **core;
         // Addresses may have changed meanwhile.
@@ -75,8 +75,9 @@ impl Inner {
         let described = frames.describe().unwrap_or_default();
         port.udp.forget_paths();
         let addresses = port.addresses();
-        if addresses != *before {
-            // Without IP those are of the station, and that is another one.
+        if addresses != *before || is_moved {
+            // Without IP those are of the station, and that is another one. Over IP the peers' kernels hear of it by being
+            // asked for the peers' own, which what is told now begins with.
             participant.set_addresses(now, addresses);
         }
         match watched {

@@ -143,6 +143,27 @@ fn the_address_of_ethernet_changes() {
     }
 }
 
+/// The kernel of the other end does not doubt what it knows, and nobody tells it of the new one but by asking it.
+#[test]
+fn another_address_of_ethernet_of_one_who_only_listens() {
+    with_pair("another_address_of_one_who_only_listens", ["", ""], |pair| {
+        pair.enter(End::A);
+        for (name, value) in [("base_reachable_time_ms", "3600000"), ("locktime", "0")] {
+            std::fs::write(format!("/proc/sys/net/ipv4/neigh/xa/{name}"), value).unwrap();
+        }
+        let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Auto))));
+        stream.is_past_kernel(0);
+        stream.is_past_kernel(1);
+        for mac in ["02:00:00:00:88:02", "02:00:00:00:88:03"] {
+            pair.enter(End::B);
+            ip(&format!("link set xb address {mac}"));
+            stream.carries(&SIZES);
+            stream.is_past_kernel(0);
+            stream.is_past_kernel(1);
+        }
+    });
+}
+
 /// The other one sends to the old station until it is told the new one.
 #[test]
 fn the_address_of_ethernet_changes_without_ip() {
