@@ -2,9 +2,10 @@
 //!
 //! Owns the choice between them, and nothing of what is in a frame: that is `taut_ethernet`'s.
 
+use std::io::ErrorKind;
 #[cfg(feature = "dpdk")]
 use std::net::IpAddr;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -114,12 +115,21 @@ impl Frames {
         }
     }
 
-    /// Leaves all that comes to the addresses of the interface to the kernel: it is not known which it has.
-    pub fn leave(&mut self, now: Time) {
-        match self {
-            Frames::Xdp(xdp) => xdp.follow(now, &[]),
+    /// Leaves to the kernel what comes to addresses that this host no longer has. *Cost*: a socket for each.
+    pub fn leave_lost(&mut self, now: Time) {
+        let xdp = match self {
+            Frames::Xdp(xdp) => xdp,
             #[cfg(feature = "dpdk")]
-            Frames::Dpdk(_) => {}
+            Frames::Dpdk(_) => return,
+        };
+        let is_lost = |end: &SocketAddr| {
+            let bound = UdpSocket::bind((end.ip(), 0));
+            bound.is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
+        };
+        let ends = xdp.carrier().layer().ends();
+        let kept: Vec<SocketAddr> = ends.iter().filter(|end| !is_lost(end)).copied().collect();
+        if kept.len() < ends.len() {
+            xdp.follow(now, &kept);
         }
     }
 

@@ -153,7 +153,7 @@ impl Ports {
         match (&followed, &mut self.frames) {
             (Ok(true), _) => self.follow_by_frames(now),
             // What it had may be somebody else's now, whom this host passes on to.
-            (Err(_), Some(frames)) => frames.leave(now),
+            (Err(_), Some(frames)) => frames.leave_lost(now),
             _ => {}
         }
         followed
