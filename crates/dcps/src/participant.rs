@@ -308,6 +308,11 @@ impl DomainParticipant {
         self.handle_events(now);
     }
 
+    /// Tells everybody that this participant is there, each peer directly.
+    pub fn announce(&mut self, now: Time) {
+        self.core.announce(now);
+    }
+
     /// Writes a change, whose payload it takes. *Errors*: [`Full`], with the change as it was, if KEEP_ALL has to wait
     /// for readers, or KEEP_LAST can give up nothing for it; the writer has news of no kind ([`StatusMask::NONE`])
     /// when it may try again.

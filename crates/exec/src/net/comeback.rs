@@ -75,10 +75,12 @@ impl Inner {
         let described = frames.describe().unwrap_or_default();
         port.udp.forget_paths();
         let addresses = port.addresses();
-        if addresses != *before || is_moved {
-            // Without IP those are of the station, and that is another one. Over IP the peers' kernels hear of it by being
-            // asked for the peers' own, which what is told now begins with.
+        if addresses != *before {
+            // Without IP those are of the station, and that is another one.
             participant.set_addresses(now, addresses);
+        } else if is_moved {
+            // The peers' kernels hear of another station by being asked for the peers' own, for what is told now.
+            participant.announce(now);
         }
         match watched {
             Ok(()) => core.log(Level::Info, format!("XDP on {described}: again")),

@@ -58,6 +58,16 @@ impl Participant {
         }
     }
 
+    /// Tells all that this participant is there, each peer directly.
+    pub fn announce(&mut self, now: Time) {
+        if !self.spdp.announce_anew(now, &self.config) {
+            return;
+        }
+        self.database.peers.keys().for_each(|prefix| self.spdp.tell(*prefix));
+        self.queue_discovery();
+        self.timers.set(now, Timer::Announce);
+    }
+
     /// Endpoints name their addresses themselves: those are told anew, too.
     fn move_locals(&mut self, now: Time, sink: &mut dyn Sink) {
         let locals = self.locals.iter_mut().filter(|(entity, _)| !entity.is_builtin());
