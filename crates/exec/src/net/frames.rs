@@ -117,19 +117,10 @@ impl Frames {
 
     /// Leaves to the kernel what comes to addresses that this host no longer has. *Cost*: a socket for each.
     pub fn leave_lost(&mut self, now: Time) {
-        let xdp = match self {
-            Frames::Xdp(xdp) => xdp,
+        match self {
+            Frames::Xdp(xdp) => leave_lost(xdp, now),
             #[cfg(feature = "dpdk")]
-            Frames::Dpdk(_) => return,
-        };
-        let is_lost = |end: &SocketAddr| {
-            let bound = UdpSocket::bind((end.ip(), 0));
-            bound.is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
-        };
-        let ends = xdp.carrier().layer().ends();
-        let kept: Vec<SocketAddr> = ends.iter().filter(|end| !is_lost(end)).copied().collect();
-        if kept.len() < ends.len() {
-            xdp.follow(now, &kept);
+            Frames::Dpdk(_) => {}
         }
     }
 
@@ -281,6 +272,18 @@ fn conflict(dpdk: &mut DpdkPort) -> Option<String> {
     let (own, mac) = (own.address().address, own.take_conflict()?);
     let mac = mac.map(|byte| format!("{byte:02x}")).join(":");
     Some(format!("DPDK: the station {mac} has our address {own}, too: give one of us another (dpdk_address)"))
+}
+
+fn leave_lost(xdp: &mut XdpPort, now: Time) {
+    let is_lost = |end: &SocketAddr| {
+        let bound = UdpSocket::bind((end.ip(), 0));
+        bound.is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
+    };
+    let ends = xdp.carrier().layer().ends();
+    let kept: Vec<SocketAddr> = ends.iter().filter(|end| !is_lost(end)).copied().collect();
+    if kept.len() < ends.len() {
+        xdp.follow(now, &kept);
+    }
 }
 
 fn open_xdp(choice: &XdpChoice, udp: &UdpPort, config: &UdpConfig) -> Result<Frames> {
