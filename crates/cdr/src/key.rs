@@ -12,6 +12,10 @@ use crate::{DdsType, Encoder, Representation, Result};
 /// The size of a key hash; a key that always fits is not hashed.
 const HASH_SIZE: usize = 16;
 
+/// Keys up to this are encoded on the stack where no buffer is kept. Lower allocates for more of them, higher clears more
+/// memory for each. *Units*: bytes.
+const SHORT_KEY: usize = 128;
+
 /// The greatest size that a type's key can take in its hash form, counted member by member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeySize {
@@ -102,22 +106,37 @@ impl KeyHasher {
                 None => self.scratch.resize(len, 0),
             }
         };
-        let mut hash = [0; HASH_SIZE];
-        let small = !T::key_size(KeySize::new(representation), &[]).exceeds_hash();
-        match hash.get_mut(..key.len()).filter(|_| small) {
-            Some(start) => start.copy_from_slice(key),
-            None => hash = Md5::digest(key).into(),
-        }
-        Ok(InstanceHandle(hash))
+        Ok(hash_of::<T>(key, representation))
     }
+}
+
+/// The hash of an encoded key.
+fn hash_of<T: DdsType>(key: &[u8], representation: Representation) -> InstanceHandle {
+    let mut hash = [0; HASH_SIZE];
+    let small = !T::key_size(KeySize::new(representation), &[]).exceeds_hash();
+    match hash.get_mut(..key.len()).filter(|_| small) {
+        Some(start) => start.copy_from_slice(key),
+        None => hash = Md5::digest(key).into(),
+    }
+    InstanceHandle(hash)
 }
 
 /// The key hash of a sample; NIL for a type without key.
 ///
-/// *Cost*: allocates the key's size; [`KeyHasher`] does not. *Errors*: as encoding.
+/// *Cost*: allocates the size of a key of more than 128 bytes; [`KeyHasher`] does not. *Errors*: as encoding.
 /// The hash depends on the version where the key contains an 8-byte primitive behind a smaller one.
 pub fn key_hash<T: DdsType>(value: &T, representation: Representation) -> Result<InstanceHandle> {
-    KeyHasher::default().hash(value, representation)
+    if !T::HAS_KEY {
+        return Ok(InstanceHandle::NIL);
+    }
+    let mut memory = [0; SHORT_KEY];
+    let mut out = Encoder::for_key_hash(&mut memory, representation);
+    value.encode_key(&mut out)?;
+    let len = out.len();
+    match memory.get(..len) {
+        Some(key) => Ok(hash_of::<T>(key, representation)),
+        None => KeyHasher::default().hash(value, representation),
+    }
 }
 
 /// The key hash of a serialized sample (or of a serialized key, if `is_key_only`), in its own version.

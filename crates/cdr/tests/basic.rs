@@ -3,8 +3,8 @@
 
 use taut_base::InstanceHandle;
 use taut_cdr::{
-    CdrError, DdsType as _, Endian, Representation, from_key_payload, from_payload, from_payload_into,
-    key_hash, key_hash_of_payload, key_to_payload_in, to_payload, to_payload_in, view,
+    CdrError, DdsType as _, Endian, KeyHasher, Representation, from_key_payload, from_payload,
+    from_payload_into, key_hash, key_hash_of_payload, key_to_payload_in, to_payload, to_payload_in, view,
 };
 use taut_derive::DdsType;
 
@@ -49,6 +49,22 @@ fn every_version_and_order_comes_back() {
                 assert!(from_payload::<Shape>(&out[..end]).is_err(), "{end} of {} bytes", out.len());
             }
         }
+    }
+}
+
+#[test]
+fn a_key_of_any_length_has_the_hash_that_a_hasher_gives() {
+    #[derive(DdsType)]
+    #[dds(final, crate = taut_cdr)]
+    struct Named {
+        #[dds(key)]
+        name: String,
+    }
+    let mut hasher = KeyHasher::default();
+    for length in 0..300 {
+        let named = Named { name: "x".repeat(length) };
+        let hash = hasher.hash(&named, Representation::Xcdr1);
+        assert_eq!(key_hash(&named, Representation::Xcdr1), hash, "{length}");
     }
 }
 

@@ -15,7 +15,6 @@ use crate::due::Due;
 use crate::list::{Chain, List, NIL, Slab};
 use crate::names::Names;
 use crate::sample_info::PayloadKind;
-use crate::separation::Held;
 use crate::states::{InstanceState, ViewState};
 
 /// Instances of a reader whose RESOURCE_LIMITS name no number. Lower and the state of instances without
@@ -67,8 +66,8 @@ pub(crate) struct Instance {
     pub(crate) marker: u32,
     /// When the time-based filter let the last sample through.
     pub(crate) accepted: Option<Time>,
-    /// What has come too soon after that.
-    pub(crate) held: Option<Box<Held>>,
+    /// Where what has come too soon after that [waits](crate::separation::Separation).
+    pub(crate) held: Option<u32>,
     /// BY_SOURCE_TIMESTAMP: the latest change that came, and the latest that was taken.
     pub(crate) newest: Option<SourceOrder>,
     pub(crate) taken: Option<SourceOrder>,

@@ -39,6 +39,13 @@ impl<T> Slab<T> {
         self.slots[id as usize] = None;
     }
 
+    /// Takes a value out.
+    pub(crate) fn take(&mut self, id: u32) -> Option<T> {
+        let value = self.slots.get_mut(id as usize)?.take()?;
+        self.free.push(id);
+        Some(value)
+    }
+
     pub(crate) fn get(&self, id: u32) -> Option<&T> {
         self.slots.get(id as usize)?.as_ref()
     }

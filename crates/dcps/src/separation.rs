@@ -8,6 +8,7 @@ use taut_base::{Duration, Time};
 use taut_qos::{DataReaderQos, ReliabilityKind};
 use taut_rtps::history_cache::CacheChange;
 
+use crate::list::Slab;
 use crate::reader_cache::{ReaderCache, source_order};
 use crate::reader_side::ReaderSide;
 
@@ -23,6 +24,8 @@ pub(crate) struct Held {
 pub(crate) struct Separation {
     pub(crate) minimum: Duration,
     holds: bool,
+    /// The samples that wait, of as many instances as have some.
+    held: Slab<Held>,
     /// Samples have come of themselves, and nobody was told.
     pub(crate) surfaced: bool,
     /// A sample waits whose time comes before that of all others, and who drives was not told.
@@ -32,7 +35,8 @@ pub(crate) struct Separation {
 impl Separation {
     pub fn new(qos: &DataReaderQos) -> Separation {
         let holds = qos.reliability.kind == ReliabilityKind::Reliable;
-        Separation { minimum: qos.time_based_filter, holds, surfaced: false, untold: false }
+        let (minimum, held) = (qos.time_based_filter, Slab::new());
+        Separation { minimum, holds, held, surfaced: false, untold: false }
     }
 
     pub fn is_on(&self) -> bool {
@@ -58,18 +62,16 @@ impl ReaderCache {
         let instance = self.instances.at_mut(index);
         let at = instance.accepted.unwrap_or_default() + self.separation.minimum;
         let is_older = |held: &Held| self.by_source && source_order(&change) < source_order(&held.change);
-        match &mut instance.held {
+        let size = change.payload.len();
+        match instance.held.and_then(|id| self.separation.held.get_mut(id)) {
             Some(held) if is_older(held) => return,
             Some(held) => {
                 self.bytes -= held.change.payload.len();
-                self.bytes += change.payload.len();
-                **held = Held { change, expires };
+                *held = Held { change, expires };
             }
-            None => {
-                self.bytes += change.payload.len();
-                instance.held = Some(Box::new(Held { change, expires }));
-            }
+            None => instance.held = Some(self.separation.held.insert(Held { change, expires })),
         }
+        self.bytes += size;
         if self.instances.separations.next().is_none_or(|next| at < next) {
             (self.alarm, self.separation.untold) = (true, true);
         }
@@ -98,16 +100,22 @@ impl ReaderCache {
         self.instances.separations.cancel(index);
         if self.refusal(Some(index)).is_none() {
             self.release(now, index);
-        } else if let Some(held) = self.instances.at_mut(index).held.take() {
-            self.bytes -= held.change.payload.len();
+        } else {
+            drop(self.take_held(index));
         }
+    }
+
+    /// What waits of an instance waits no longer.
+    fn take_held(&mut self, index: u32) -> Option<Held> {
+        let id = self.instances.at_mut(index).held.take()?;
+        let held = self.separation.held.take(id)?;
+        self.bytes -= held.change.payload.len();
+        Some(held)
     }
 
     /// The caller settles the instance.
     fn release(&mut self, now: Time, index: u32) {
-        let Some(held) = self.instances.at_mut(index).held.take() else { return };
-        let Held { change, expires } = *held;
-        self.bytes -= change.payload.len();
+        let Some(Held { change, expires }) = self.take_held(index) else { return };
         if expires > now && self.accept(now, index, change, expires).is_some() {
             self.separation.surfaced = true;
             // Who drives is to tell it.
@@ -158,6 +166,19 @@ mod tests {
         assert_eq!((at(&mut cache, 120, Alive, 1), at(&mut cache, 121, Alive, 1)), (TOO_SOON, TOO_SOON));
         cache.on_timeout(Time(122));
         assert_eq!(taken(&mut cache), [(121, true)]);
+    }
+
+    #[test]
+    fn what_waits_has_the_place_of_what_has_waited() {
+        let mut cache = ReaderCache::new(&reliable(), true);
+        for start in (0..1_000).step_by(100) {
+            for instance in [1, 2] {
+                (start..start + 5).for_each(|now| _ = at(&mut cache, now, Alive, instance));
+            }
+            cache.on_timeout(Time(start + 20));
+            assert_eq!((taken(&mut cache).len(), cache.bytes), (4, 0), "the first and the last of each");
+        }
+        assert_eq!((cache.separation.held.len(), cache.separation.held.end()), (0, 2));
     }
 
     #[test]

@@ -209,26 +209,60 @@ impl Hooks {
         result
     }
 
+    /// Who waits for an entity next has the room of those that have waited, which is empty.
+    fn keep_room(&self, entity: Entity, room: Vec<(u64, Waker)>) {
+        let mut hooks = self.hooks.lock();
+        if let Some(hook) = hooks.get_mut(&entity).filter(|hook| hook.wakers.capacity() == 0) {
+            hook.wakers = room;
+        }
+    }
+
     /// Tells those who want to know of an entity's news.
     pub fn tell(&self, entity: Entity, kinds: StatusMask) {
         if !self.is_any() {
             return;
         }
-        let (listener, wakers) = match self.hooks.lock().get_mut(&entity) {
+        let (listener, mut wakers) = match self.hooks.lock().get_mut(&entity) {
             Some(hook) => (hook.listener.clone(), std::mem::take(&mut hook.wakers)),
             None => return,
         };
         if !wakers.is_empty() {
-            let _waking = Telling::of(self, &WAKERS);
-            for (_, waker) in wakers {
+            let waking = Telling::of(self, &WAKERS);
+            for (_, waker) in wakers.drain(..) {
                 call_users("a waker", || waker.wake());
             }
+            drop(waking);
+            self.keep_room(entity, wakers);
         }
         if let Some(listener) = listener.filter(|_| kinds != StatusMask::NONE) {
             let _telling = Telling::of(self, &LISTENERS);
             listener.tell(kinds);
             // If it was taken away meanwhile, what it owns ends here.
             call_users("the end of a listener", || drop(listener));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_again_has_the_same_room() {
+        let (hooks, entity) = (Hooks::default(), Entity::Participant);
+        let waits = hooks.waits(entity);
+        hooks.register(&waits, Waker::noop());
+        let wakers = || {
+            let hooks = hooks.hooks.lock();
+            let wakers = &hooks[&entity].wakers;
+            (wakers.len(), wakers.as_ptr())
+        };
+        let (_, room) = wakers();
+        for _ in 0..3 {
+            hooks.tell(entity, StatusMask::NONE);
+            assert_eq!(wakers(), (0, room));
+            hooks.register(&waits, Waker::noop());
+            assert_eq!(wakers(), (1, room));
         }
     }
 }

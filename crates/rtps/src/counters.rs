@@ -88,6 +88,11 @@ impl Counters {
         self.too_long = self.too_long.saturating_add(count);
     }
 
+    /// Counts addresses of an announcement that lead nowhere from here.
+    pub(crate) fn note_unusable(&mut self, count: u64) {
+        self.unusable_locators = self.unusable_locators.saturating_add(count);
+    }
+
     /// How often bytes were refused for this reason.
     pub fn of(&self, reason: WireError) -> u64 {
         self.malformed.get(reason.index()).copied().unwrap_or(0)

@@ -136,6 +136,10 @@ pub const ANNOUNCEMENTS: usize = 64;
 /// The largest announcement that is put together: a parameter of 64 KiB, and as much again for all others. Lower does not
 /// find who has more to say, higher has who makes them up take more memory.
 pub const ANNOUNCEMENT_SIZE: u32 = 1 << 17;
+/// The longest announcement of a known participant that is kept as it came, so that it is not read again each time that it is
+/// said: most have some hundred bytes. Lower reads more of them, which takes memory each time; higher has who makes up
+/// participants take more memory. *Units*: bytes.
+pub const SAID: usize = 4_096;
 /// Participants that one participant knows.
 pub const PEERS: usize = 4_096;
 /// Endpoints of one peer.

@@ -3,7 +3,7 @@
 use taut_base::{Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Time};
 use taut_mem::Bytes;
 use taut_qos::LivelinessKind;
-use taut_wire::{Cursor, EncapsulationId, Endian, Out};
+use taut_wire::{Cursor, EncapsulationId};
 
 use crate::counters::bump;
 use crate::event::Event;
@@ -101,19 +101,18 @@ impl Participant {
     }
 
     fn send_participant_message(&mut self, now: Time, kind: [u8; 4]) {
-        let mut payload = EncapsulationId::CDR_LE.header().to_vec();
-        let mut out = Out::new(&mut payload, Endian::Little);
-        out.put_guid_prefix(self.config.guid_prefix);
-        out.put_bytes(&kind);
-        out.put_octets(&[]);
-        let mut instance = [0; 16];
         let key = self.config.guid_prefix.0.into_iter().chain(kind);
-        instance.iter_mut().zip(key).for_each(|(to, from)| *to = from);
+        let mut instance = [0; 16];
+        instance.iter_mut().zip(key.clone()).for_each(|(to, from)| *to = from);
+        // Behind the key there are no octets, of which 0 is the count.
+        let mut payload = [0; 24];
+        let head = EncapsulationId::CDR_LE.header().into_iter().chain(key);
+        payload.iter_mut().zip(head).for_each(|(to, from)| *to = from);
         let mut change = NewChange {
             kind: ChangeKind::Alive,
             instance: InstanceHandle(instance),
             source_timestamp: None,
-            payload: Bytes::from(payload),
+            payload: Bytes::copy_from(&payload),
             number: None,
             in_lane: false,
             called: Time::default(),

@@ -603,21 +603,16 @@ impl Participant {
     /// A reader's cache has room again: delivers what waits for it.
     pub fn on_room(&mut self, now: Time, index: ReaderIndex, sink: &mut dyn Sink) {
         let Some(reader) = self.readers.get_mut(index.0) else { return };
-        let local = reader.local.clone();
-        let mut woken = Vec::new();
-        reader.proxies.for_each(|guid, proxy| {
-            if proxy.is_blocked() {
-                let strength = proxy.strength;
-                proxy.deliver_pending(|offer| sink.deliver(index, strength, offer));
-                // Behind what was delivered is what does not come any more.
-                pass_lane(index, proxy, sink);
-                proxy.ack_due = true;
-                woken.push(*guid);
-            }
+        reader.for_each_blocked(|proxy| {
+            let strength = proxy.strength;
+            proxy.deliver_pending(|offer| sink.deliver(index, strength, offer));
+            // Behind what was delivered is what does not come any more.
+            pass_lane(index, proxy, sink);
         });
-        woken.into_iter().for_each(|guid| reader.queue_ack(guid));
         self.wake_reader(index);
-        for writer in local {
+        for at in 0_usize.. {
+            let local = self.readers.get(index.0).and_then(|reader| reader.local.get(at));
+            let Some(writer) = local.copied() else { return };
             self.deliver_local(writer, sink);
             self.push_event(Event::Acknowledged { writer });
             self.wake_writer(now, writer);

@@ -40,6 +40,11 @@ pub enum Timer {
     Flow,
 }
 
+/// Places that timers keep for each that is set. A known peer has four, of which that of its lease is set all the time. Lower
+/// and those of peers that are there go, and are allocated again with the next time that they are set; higher keeps more
+/// memory for peers that are gone.
+const PLACES: usize = 4;
+
 /// Pending timers by time. *Cost*: O(log n); no allocation once warm.
 #[derive(Default)]
 pub struct Timers {
@@ -56,7 +61,7 @@ struct Wanted {
     /// Those that samples move, by the index of their writer and reader: found without a search.
     heartbeats: Vec<Time>,
     repeats: Vec<Time>,
-    /// All others.
+    /// All others. One that was set keeps its place, so that to set it again allocates nothing.
     others: BTreeMap<Timer, Time>,
     /// How many are set.
     count: usize,
@@ -79,12 +84,23 @@ impl Wanted {
         let before = match timer {
             Timer::Heartbeat(index) => replace_in(&mut self.heartbeats, index.0, at),
             Timer::Repeat(index) => replace_in(&mut self.repeats, index.0, at),
-            other if at == Time::NEVER => self.others.remove(&other).unwrap_or(Time::NEVER),
+            other if at == Time::NEVER => self.unset(&other),
             other => self.others.insert(other, at).unwrap_or(Time::NEVER),
         };
         let less = usize::from(before != Time::NEVER);
         self.count = self.count.saturating_add(usize::from(at != Time::NEVER)).saturating_sub(less);
         before
+    }
+
+    /// The same of one of the others that is wanted no more.
+    #[inline(never)]
+    fn unset(&mut self, timer: &Timer) -> Time {
+        let before = self.others.get_mut(timer).map(|place| std::mem::replace(place, Time::NEVER));
+        // Peers that are gone leave theirs, and peers decide how many there are. Amortized: each sweep removes what it costs.
+        if self.others.len() > self.count.saturating_mul(PLACES).saturating_add(64) {
+            self.others.retain(|_, at| *at != Time::NEVER);
+        }
+        before.unwrap_or(Time::NEVER)
     }
 }
 
@@ -218,6 +234,27 @@ mod tests {
         let fired: Vec<_> = std::iter::from_fn(|| timers.pop_due(Time(10))).collect();
         let second = Timer::Heartbeat(WriterIndex(2));
         assert_eq!(fired, [(Time(3), heartbeat), (Time(5), repeat), (Time(6), second)]);
+        assert_eq!((timers.wanted.count, timers.next()), (0, None));
+    }
+
+    #[test]
+    fn timers_keep_their_places_but_for_those_of_peers_that_are_gone() {
+        let mut timers = Timers::default();
+        let of_peer = |number: u16| {
+            let mut prefix = [0; 12];
+            prefix[..2].copy_from_slice(&number.to_le_bytes());
+            [Timer::Lease, Timer::Look, Timer::Peer, Timer::Ask].map(|of| of(GuidPrefix(prefix)))
+        };
+        for number in 0..100 {
+            of_peer(number).into_iter().for_each(|timer| timers.set(Time(1), timer));
+            of_peer(number).into_iter().skip(1).for_each(|timer| timers.set(Time::NEVER, timer));
+        }
+        assert_eq!((timers.wanted.others.len(), timers.wanted.count), (400, 100));
+        for number in 0..10_000 {
+            of_peer(number).into_iter().for_each(|timer| timers.set(Time(2), timer));
+            of_peer(number).into_iter().for_each(|timer| timers.set(Time::NEVER, timer));
+        }
+        assert!(timers.wanted.others.len() < 100, "{}", timers.wanted.others.len());
         assert_eq!((timers.wanted.count, timers.next()), (0, None));
     }
 

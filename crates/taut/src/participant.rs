@@ -23,7 +23,7 @@ const MAX_NAME: usize = 255;
 /// is dropped. A child that is forked has no thread that drives it: what it drops there goes on in the parent, and it needs a
 /// participant of its own. A sample that came by shared memory it may drop, but not look at once the parent may have dropped
 /// that: the writer uses the memory again. *Cost*: below 1 MiB, one thread, some 20 descriptors,
-/// and over shared memory one more for each writer and three for each other process.
+/// and over shared memory one more for each writer and three for each other process; no allocation once all is matched.
 #[derive(Clone)]
 pub struct DomainParticipant {
     pub(crate) executor: Arc<Executor>,

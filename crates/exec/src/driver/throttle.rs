@@ -4,11 +4,13 @@
 //! the fair server, which takes its share while another thread waits for the processor.
 
 use std::fmt;
-use std::fs::read_to_string;
+use std::fs::File;
+use std::io::Read;
 
 const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
 const PERIOD: &str = "/proc/sys/kernel/sched_rt_period_us";
-const FAIR_SERVER: &str = "/sys/kernel/debug/sched/fair_server/cpu0";
+const SERVER_RUNTIME: &str = "/sys/kernel/debug/sched/fair_server/cpu0/runtime";
+const SERVER_PERIOD: &str = "/sys/kernel/debug/sched/fair_server/cpu0/period";
 
 /// How much more than the kernel wants a thread rests: some of each rest goes into falling asleep and waking up. With 9
 /// it was stopped for 50 ms all the same, higher and it rests more often. *Units*: thousandths.
@@ -24,25 +26,47 @@ pub(crate) struct Throttle {
     remedy: &'static str,
 }
 
+/// What a file of the kernel begins with: more than a number, or what counts of a release. On the stack, as a thread that
+/// polls asks again and again.
+pub(super) struct Text {
+    bytes: [u8; 64],
+    len: usize,
+}
+
+impl Text {
+    /// `None` if the file cannot be read.
+    fn read(file: &str) -> Option<Text> {
+        let mut bytes = [0; 64];
+        let len = File::open(file).ok()?.read(&mut bytes).ok()?;
+        Some(Text { bytes, len })
+    }
+
+    fn as_str(&self) -> &str {
+        let bytes = self.bytes.get(..self.len).unwrap_or_default();
+        std::str::from_utf8(bytes).unwrap_or_default().trim()
+    }
+}
+
 impl Throttle {
     /// `None` if nothing does.
     pub fn of_this_thread() -> Option<Throttle> {
-        taut_lock::has_fixed_priority().then(|| Throttle::of(|file| read_to_string(file).ok()))?
+        taut_lock::has_fixed_priority().then(|| Throttle::of(Text::read))?
     }
 
     /// By what the kernel's files say.
-    pub(super) fn of(text: impl Fn(&str) -> Option<String>) -> Option<Throttle> {
-        let number = |file: &str| text(file)?.trim().parse::<i64>().ok();
+    pub(super) fn of(text: impl Fn(&str) -> Option<Text>) -> Option<Throttle> {
+        let number = |file: &str| text(file)?.as_str().parse::<i64>().ok();
         let (runtime, period) = (number(RUNTIME).unwrap_or(950_000), number(PERIOD).unwrap_or(1_000_000));
         let limit = (0..period).contains(&runtime).then_some(Throttle {
             kept: period - runtime,
             period,
             remedy: "`sysctl -w kernel.sched_rt_runtime_us=-1`",
         });
-        let has_server = text("/proc/sys/kernel/osrelease").is_some_and(|release| is_at_least_6_12(&release));
-        let ns = |name: &str, at_first| number(&format!("{FAIR_SERVER}/{name}")).unwrap_or(at_first);
+        let release = text("/proc/sys/kernel/osrelease");
+        let has_server = release.is_some_and(|release| is_at_least_6_12(release.as_str()));
+        let us = |file, at_first_ns| number(file).unwrap_or(at_first_ns) / 1_000;
         // Without debugfs it is what the kernel gives it at first.
-        let (kept, every) = (ns("runtime", 50_000_000) / 1_000, ns("period", 1_000_000_000) / 1_000);
+        let (kept, every) = (us(SERVER_RUNTIME, 50_000_000), us(SERVER_PERIOD, 1_000_000_000));
         let server = (has_server && kept > 0 && every > 0).then_some(Throttle {
             kept,
             period: every,
@@ -85,12 +109,16 @@ mod tests {
     use super::*;
 
     fn of(files: &[(&str, &str)]) -> Option<Throttle> {
-        Throttle::of(|name| files.iter().find(|(file, _)| *file == name).map(|(_, text)| format!("{text}\n")))
+        Throttle::of(|name| {
+            let (_, said) = files.iter().find(|(file, _)| *file == name)?;
+            let mut text = Text { bytes: [b'\n'; 64], len: said.len() + 1 };
+            text.bytes[..said.len()].copy_from_slice(said.as_bytes());
+            Some(text)
+        })
     }
 
     const OLD: (&str, &str) = ("/proc/sys/kernel/osrelease", "6.8.0-45-generic");
     const NEW: (&str, &str) = ("/proc/sys/kernel/osrelease", "6.12.1");
-    const SERVER: &str = "/sys/kernel/debug/sched/fair_server/cpu0/runtime";
 
     /// Has `chrt` change the calling thread's policy, as another program does. Returns whether it may.
     fn change_policy(arguments: &[&str]) -> bool {
@@ -102,7 +130,7 @@ mod tests {
     /// Needs root, and a kernel that stops such threads.
     #[test]
     fn a_thread_is_stopped_however_it_has_got_its_policy() {
-        let stops_any = Throttle::of(|file| read_to_string(file).ok()).is_some();
+        let stops_any = Throttle::of(Text::read).is_some();
         for arguments in [["--rr", "--reset-on-fork"].as_slice(), &["--fifo"]] {
             let told = std::thread::spawn(move || {
                 let stops = || Throttle::of_this_thread().is_some();
@@ -122,9 +150,9 @@ mod tests {
         assert_eq!(share(&[OLD, (RUNTIME, "1000000"), (PERIOD, "1000000")]), None);
         assert_eq!(share(&[OLD]), Some(80), "what cannot be read is as at first");
         assert_eq!(share(&[NEW, (RUNTIME, "-1")]), Some(80), "the fair server");
-        assert_eq!(share(&[NEW, (RUNTIME, "-1"), (SERVER, "0")]), None);
-        assert_eq!(share(&[NEW, (RUNTIME, "950000"), (SERVER, "0")]), Some(80));
-        assert_eq!(share(&[NEW, (RUNTIME, "950000"), (SERVER, "100000000")]), Some(130));
+        assert_eq!(share(&[NEW, (RUNTIME, "-1"), (SERVER_RUNTIME, "0")]), None);
+        assert_eq!(share(&[NEW, (RUNTIME, "950000"), (SERVER_RUNTIME, "0")]), Some(80));
+        assert_eq!(share(&[NEW, (RUNTIME, "950000"), (SERVER_RUNTIME, "100000000")]), Some(130));
     }
 
     #[test]

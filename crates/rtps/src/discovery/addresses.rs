@@ -14,6 +14,12 @@ use crate::limits;
 use crate::participant::{Addresses, Participant, Sink};
 use crate::timers::Timer;
 
+/// How many addresses of an announcement lead nowhere from here.
+pub(super) fn unusable(data: &ParticipantData, own: &Addresses) -> u64 {
+    let all = data.metatraffic_unicast.iter().chain(&data.default_unicast);
+    u64::try_from(all.filter(|locator| !is_usable(locator, own)).count()).unwrap_or(u64::MAX)
+}
+
 impl Participant {
     /// This participant is reached elsewhere from now on: all are told at once, and peers are looked for again
     /// from where it is now. With the same addresses as before it only tells that it is there.
@@ -93,14 +99,6 @@ impl Participant {
             found => found.to_vec(),
         };
         (metatraffic, nearest(&data.default_unicast, own, source))
-    }
-
-    /// Counts the addresses of an announcement that lead nowhere from here.
-    pub(super) fn count_unusable(&mut self, data: &ParticipantData) {
-        let all = data.metatraffic_unicast.iter().chain(&data.default_unicast);
-        let unusable = all.filter(|locator| !is_usable(locator, &self.config.addresses)).count();
-        let count = &mut self.counters.unusable_locators;
-        *count = count.saturating_add(u64::try_from(unusable).unwrap_or(u64::MAX));
     }
 
     /// Where a peer is reached now, by what it last said and by where this participant is, if that is elsewhere than

@@ -83,7 +83,7 @@ impl Participant {
         };
         self.push_event(Event::ParticipantLost { prefix, left });
         if let Some((data, source)) = again {
-            self.note_peer(now, data, &source);
+            self.note_peer(now, data, &source, &[]);
             if let Some(peer) = self.database.peers.get_mut(&prefix) {
                 peer.next_life_at = next_life_at;
             }

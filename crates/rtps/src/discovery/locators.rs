@@ -118,7 +118,8 @@ pub fn likely_known(peer: &[Locator], own: &[Interface]) -> Vec<IpAddr> {
     own.iter().filter(is_near).map(|own| own.address).collect()
 }
 
-fn is_own(locator: &Locator, interfaces: &[Interface]) -> bool {
+/// Is it an address of this host? The only thing that [`nearest`] asks of where a peer has spoken from.
+pub fn is_own(locator: &Locator, interfaces: &[Interface]) -> bool {
     locator.ip().is_some_and(|ip| ip.is_loopback() || interfaces.iter().any(|own| own.address == ip))
 }
 

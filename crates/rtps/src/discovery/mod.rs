@@ -56,6 +56,8 @@ pub struct Peer {
     pub unicast: Vec<Locator>,
     /// Where its last announcement came from.
     pub(crate) source: Locator,
+    /// That announcement byte by byte, unless it was [long](crate::limits::SAID): said again, it need not be read again.
+    pub(crate) said: Vec<u8>,
     /// The addresses of this participant that it has found it at, if it keeps them and as far as that can be known here.
     pub(crate) kept_addresses: Vec<IpAddr>,
     /// How long it counts as alive after each message: its lease, or less while it has answered nothing.

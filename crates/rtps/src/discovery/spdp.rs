@@ -6,6 +6,8 @@ use taut_base::{Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Locator, S
 use taut_mem::Bytes;
 use taut_wire::WireError;
 
+use super::addresses::unusable;
+use super::locators::is_own;
 use super::stranded::{Stranded, kept_addresses};
 use super::{Database, ParticipantData, Peer, builtin_endpoint};
 use crate::counters::bump;
@@ -241,6 +243,9 @@ impl Participant {
             }
             return;
         }
+        if self.is_said_again(now, source, payload) {
+            return;
+        }
         let data = match ParticipantData::parse(payload, source.vendor) {
             Ok(data) => data,
             Err(reason) => return self.counters.malformed(reason),
@@ -254,11 +259,32 @@ impl Participant {
         {
             return bump(&mut self.counters.foreign_domain);
         }
-        self.count_unusable(&data);
-        self.note_peer(now, data, &source.locator);
+        self.counters.note_unusable(unusable(&data, &self.config.addresses));
+        let said = Some(payload).filter(|said| said.len() <= limits::SAID).unwrap_or_default();
+        self.note_peer(now, data, &source.locator, said);
     }
 
-    pub(super) fn note_peer(&mut self, now: Time, data: ParticipantData, source: &Locator) {
+    /// Does a known participant say what it has said last, and is it reached the same way from here? Then what was read of that
+    /// holds, and it lives. *Cost*: a comparison of the bytes, no allocation.
+    #[inline(never)]
+    fn is_said_again(&mut self, now: Time, source: &Source<'_>, payload: &[u8]) -> bool {
+        let Some(peer) = self.database.peers.get_mut(&source.prefix) else { return false };
+        let own = &self.config.addresses;
+        // It may come by each of several networks. Whose announcement names no vendor is of the one that the message names.
+        let is_alike = peer.data.vendor_id == source.vendor
+            && is_own(&peer.source, &own.interfaces) == is_own(&source.locator, &own.interfaces);
+        if !is_alike || payload.is_empty() || peer.said != payload {
+            return false;
+        }
+        (peer.heard_at, peer.source) = (now, source.locator);
+        self.counters.note_too_long(peer.data.too_long);
+        self.counters.note_unusable(unusable(&peer.data, own));
+        self.announced = Some(source.prefix);
+        true
+    }
+
+    /// `said` is what it was read from; empty if that is long, or not at hand.
+    pub(super) fn note_peer(&mut self, now: Time, data: ParticipantData, source: &Locator, said: &[u8]) {
         let Some(data) = self.unless_leaving(now, data, source) else { return };
         let prefix = data.guid_prefix;
         let known = self.database.peers.get_mut(&prefix);
@@ -270,25 +296,8 @@ impl Participant {
             }
             return;
         }
-        if let Some(peer) = self.database.peers.get_mut(&prefix) {
-            let lease = lease(&data, peer.silent_since.is_some());
-            peer.heard_at = now;
-            if peer.lease > lease {
-                self.timers.set(now + lease, Timer::Lease(prefix));
-            }
-            peer.lease = lease;
-            peer.has_regrouped |= peer.data.metatraffic_multicast != data.metatraffic_multicast
-                || peer.data.default_multicast != data.default_multicast;
-            let is_news = says_else(&peer.data, &data);
-            (peer.data, peer.source) = (data, *source);
-            self.announced = Some(prefix);
-            if is_news {
-                self.push_event(Event::ParticipantDiscovered(prefix));
-            }
-            if self.moved_to(prefix).is_some() {
-                self.look_through(now, prefix);
-            }
-            return;
+        if self.database.peer(prefix).is_some() {
+            return self.note_known_peer(now, data, source, said);
         }
         let (metatraffic, unicast) = self.addresses_of(&data, source);
         if metatraffic.is_empty() {
@@ -309,6 +318,7 @@ impl Participant {
             metatraffic,
             unicast,
             source: *source,
+            said: said.to_vec(),
             lease,
             heard_at: now,
             silent_since: Some(now),
@@ -327,6 +337,31 @@ impl Participant {
         self.timers.set(now + lease, Timer::Lease(prefix));
         self.push_event(Event::ParticipantDiscovered(prefix));
         self.match_builtin_endpoints(now, prefix);
+    }
+
+    /// A known participant says something else than before, or from elsewhere.
+    fn note_known_peer(&mut self, now: Time, data: ParticipantData, source: &Locator, said: &[u8]) {
+        let prefix = data.guid_prefix;
+        let Some(peer) = self.database.peers.get_mut(&prefix) else { return };
+        let lease = lease(&data, peer.silent_since.is_some());
+        peer.heard_at = now;
+        if peer.lease > lease {
+            self.timers.set(now + lease, Timer::Lease(prefix));
+        }
+        peer.lease = lease;
+        peer.has_regrouped |= peer.data.metatraffic_multicast != data.metatraffic_multicast
+            || peer.data.default_multicast != data.default_multicast;
+        let is_news = says_else(&peer.data, &data);
+        (peer.data, peer.source) = (data, *source);
+        peer.said.clear();
+        peer.said.extend_from_slice(said);
+        self.announced = Some(prefix);
+        if is_news {
+            self.push_event(Event::ParticipantDiscovered(prefix));
+        }
+        if self.moved_to(prefix).is_some() {
+            self.look_through(now, prefix);
+        }
     }
 
     /// Anything that a known participant says shows that it lives.

@@ -73,13 +73,16 @@ pub struct Flow {
     max: MaxRate,
     lines: BTreeMap<Locator, Line>,
     waiters: BTreeMap<Work, Waiter>,
+    /// The routes of those that have had their turn, empty, for those that wait next.
+    unused: Vec<Vec<Locator>>,
     due: BTreeSet<(Time, Locator)>,
     next_ticket: u64,
 }
 
 impl Flow {
     pub(crate) fn new(max: MaxRate) -> Flow {
-        Flow { max, lines: BTreeMap::new(), waiters: BTreeMap::new(), due: BTreeSet::new(), next_ticket: 0 }
+        let (lines, waiters, due) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        Flow { max, lines, waiters, unused: Vec::new(), due, next_ticket: 0 }
     }
 
     /// May a piece of work of this priority send now to each of `route`, in datagrams of at most so many bytes, beside
@@ -141,15 +144,19 @@ impl Flow {
         if self.waiters.get(&work).is_some_and(|known| known.route != route) {
             self.leave(now, work);
         }
-        if !self.waiters.contains_key(&work) {
+        if let Some(known) = self.waiters.get_mut(&work) {
+            known.datagram = datagram;
+        } else {
             self.next_ticket = self.next_ticket.max(place.1).saturating_add(1);
             for to in route {
                 if let Some(line) = self.line(now, *to) {
                     line.places.insert(place, work);
                 }
             }
+            let mut own = self.unused.pop().unwrap_or_default();
+            own.extend_from_slice(route);
+            self.waiters.insert(work, Waiter { place, route: own, datagram });
         }
-        self.waiters.insert(work, Waiter { place, route: route.to_vec(), datagram });
         if let Some(line) = self.line(now, at) {
             line.asleep.insert(place);
         }
@@ -160,14 +167,15 @@ impl Flow {
 
     /// It has had its turn: what it has left waits behind the others.
     pub(crate) fn leave(&mut self, now: Time, work: Work) {
-        let Some(Waiter { place, route, .. }) = self.waiters.remove(&work) else { return };
-        for to in route {
+        let Some(Waiter { place, mut route, .. }) = self.waiters.remove(&work) else { return };
+        for to in route.drain(..) {
             if let Some(line) = self.lines.get_mut(&to) {
                 line.places.remove(&place);
                 line.asleep.remove(&place);
             }
             self.arm(now, to);
         }
+        self.unused.push(route);
     }
 
     /// The line of a destination. At the bound those go that nobody would miss; a destination beyond it is not paced until

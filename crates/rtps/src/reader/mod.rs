@@ -125,6 +125,21 @@ impl Reader {
         }
     }
 
+    /// Calls with each writer whose changes wait for room in the cache, to deliver them: it is told how far that came.
+    pub(crate) fn for_each_blocked(&mut self, mut deliver: impl FnMut(&mut WriterProxy)) {
+        let Reader { proxies, acks, .. } = self;
+        proxies.for_each(|guid, proxy| {
+            if !proxy.is_blocked() {
+                return;
+            }
+            deliver(proxy);
+            proxy.ack_due = true;
+            if !acks.contains(guid) {
+                acks.push_back(*guid);
+            }
+        });
+    }
+
     /// Is an acknowledgement to be sent?
     pub fn has_acks(&self) -> bool {
         !self.acks.is_empty()

@@ -143,6 +143,10 @@ pub struct Writer {
     owed: VecDeque<Guid>,
     /// Where fresh changes go: one datagram reaches as many readers as it can.
     route: Vec<Locator>,
+    /// The same for all readers, those of the lane among them, since it was last needed.
+    route_to_all: Option<Vec<Locator>>,
+    /// Where the one goes that is repaired next; working space.
+    repair_route: Vec<Locator>,
     paths: PathSizes,
     multicast: MulticastChoice,
     recent: Recent,
@@ -202,7 +206,6 @@ impl Writer {
         max_samples: Option<u32>,
         multicast: MulticastChoice,
     ) -> Writer {
-        let keyed = guid.entity.is_keyed();
         Writer {
             guid,
             index,
@@ -224,13 +227,15 @@ impl Writer {
             max_samples: max_samples.map_or(usize::MAX, |max| max as usize),
             max_samples_per_instance: usize::MAX,
             counts_instances: false,
-            history: HistoryCache::new(history, keyed),
+            history: HistoryCache::new(history, guid.entity.is_keyed()),
             kept: Kept::default(),
             has_apart: false,
             gone: VecDeque::new(),
             proxies: Proxies::default(),
             owed: VecDeque::new(),
             route: Vec::new(),
+            route_to_all: None,
+            repair_route: Vec::new(),
             paths: PathSizes::new(!guid.entity.is_builtin()),
             multicast,
             recent: Recent::default(),
@@ -692,6 +697,7 @@ impl Writer {
             .values()
             .filter(|proxy| proxy.lane_from.is_none() && !proxy.catches_up && proxy.apart.is_none());
         self.route = route::cover(listening, self.multicast);
+        self.route_to_all = None;
         self.has_apart = self.proxies.values().any(|proxy| proxy.apart.is_some());
         self.paths.forget();
         self.learn_limit();

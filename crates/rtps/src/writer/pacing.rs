@@ -24,10 +24,12 @@ impl Writer {
             return true;
         }
         // What others of its group need as well goes there.
-        let route: Vec<Locator> = proxy.unicast.iter().copied().chain(group).collect();
+        let route = &mut self.repair_route;
+        route.clear();
+        route.extend(proxy.unicast.iter().copied().chain(group));
         let (work, datagram) = (Work::Repair(self.index), self.paths.datagram());
         let Some(flow) = &mut tx.flow else { return true };
-        match flow.admit(tx.now, work, self.priority, (&route, datagram), 0) {
+        match flow.admit(tx.now, work, self.priority, (route, datagram), 0) {
             Some(room) => {
                 (tx.pays, tx.room) = (true, room);
                 // Headers are not counted there: of the smallest fragments they are a quarter.

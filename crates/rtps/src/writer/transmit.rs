@@ -204,7 +204,8 @@ impl Writer {
             return tx.flush(&self.route);
         }
         // The route leaves out who reads the lane.
-        tx.flush(&cover(self.proxies.values(), self.multicast));
+        let Writer { route_to_all, proxies, multicast, .. } = self;
+        tx.flush(route_to_all.get_or_insert_with(|| cover(proxies.values(), *multicast)));
     }
 }
 

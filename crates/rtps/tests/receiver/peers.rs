@@ -67,6 +67,25 @@ fn a_property_that_is_too_long_is_left_out_and_counted() {
     assert_eq!(participant.counters().refused(), [("too_long", 1)]);
 }
 
+/// By whomever it is sent.
+#[test]
+fn what_is_said_again_counts_again_and_shows_that_its_participant_lives() {
+    let mut participant = participant();
+    let v6 = Locator::from(SocketAddr::from((Ipv6Addr::LOCALHOST, 7410)));
+    let (header, lease) = (GuidPrefix([3; 12]), Duration(100));
+    let announced =
+        Announcement { header, addresses: &[v6, ADDRESS], lease, ..Announcement::of(OTHER) }.frame();
+    for now in [0, 60, 120] {
+        participant.on_timeout(Time(now), usize::MAX);
+        participant.on_frame(Time(now), &announced, &mut Nowhere);
+    }
+    participant.on_timeout(Time(219), usize::MAX);
+    assert_eq!(participant.database().peers().count(), 1);
+    assert_eq!(participant.counters().unusable_locators, 6);
+    participant.on_timeout(Time(220), usize::MAX);
+    assert_eq!(participant.database().peers().count(), 0);
+}
+
 #[test]
 fn a_message_that_is_not_the_one_that_was_sent_is_dropped_and_counted() {
     let announcement = announcement().bytes;

@@ -1,0 +1,200 @@
+//! What participants allocate once all is matched: nothing, neither for samples nor for what they do of their own, as
+//! announcements, assertions of liveliness, acknowledgements and timers. One test in a binary of its own, since it counts
+//! the allocations of the whole process.
+
+use std::cell::RefCell;
+use std::process::{Child, Command};
+use std::time::{Duration as StdDuration, Instant};
+
+use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, LivelinessKind, Qos};
+use taut_mem::CountingAllocator;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+/// With a key, and longer than what lies in its view. Without memory of its own, as its reader decodes it once more for its
+/// key.
+#[derive(DdsType)]
+#[dds(final)]
+struct Reading {
+    #[dds(key)]
+    sensor: u32,
+    seq: u32,
+    numbers: [u64; 16],
+}
+
+const DOMAIN: u32 = 130;
+/// Participants announce themselves so often.
+const PERIOD: Duration = Duration::from_millis(10);
+/// What has been promised to happen does so in this time, if a thread that is to run gets a processor meanwhile.
+const LEASE: Duration = Duration::from_millis(200);
+const SENSORS: u32 = 3;
+/// Round trips one after the other, by a thread that drives the participant, and how long the background thread does so
+/// until the next ones.
+const ROUNDS: u32 = 10;
+const PAUSE: StdDuration = StdDuration::from_millis(20);
+/// The announcements in quick succession at the start are over by then, and all has been used once.
+const WARM_UP: StdDuration = StdDuration::from_secs(1);
+/// Each part has twenty announcements, and something of all else.
+const PARTS: usize = 4;
+const PART: StdDuration = StdDuration::from_millis(250);
+/// So many parts may have some at most: where threads were kept from running, more waits for them than did before, in buffers
+/// and rows that grow once. What allocates again and again does so in each part.
+const GROWN: usize = 2;
+const LAST: u32 = u32::MAX;
+const SOON: Duration = Duration::from_secs(10);
+/// Set in the process that answers: it plays the other side of the path to another process.
+const ECHO: &str = "TAUT_STEADY_STATE_ECHO";
+
+/// The way of samples.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Path {
+    Udp,
+    Process,
+    OtherProcess,
+}
+
+/// A participant that writes one topic and reads another one. Beside those it has writers that are alive as long as it says
+/// so, and readers that watch them and those of the other side.
+struct Side {
+    participant: DomainParticipant,
+    writer: DataWriter<Reading>,
+    reader: DataReader<Reading>,
+    by_topic: DataWriter<Reading>,
+    /// The standard has one of them speak for both.
+    by_participant: [DataWriter<Reading>; 2],
+    _watches: [DataReader<Reading>; 2],
+    value: RefCell<Reading>,
+}
+
+impl Side {
+    fn new(path: Path, writes: &str, reads: &str) -> Side {
+        let config = Config {
+            domain_id: DOMAIN + path as u32,
+            interfaces: vec!["lo".into()],
+            local: path != Path::Udp,
+            announcement_period: PERIOD,
+            lease_duration: Duration::from_secs(2),
+            ..Config::default()
+        };
+        let participant = DomainParticipant::with_config(&config).unwrap();
+        let topic = |name: &str| participant.topic::<Reading>(name).unwrap();
+        // Its liveliness is asserted three times in that.
+        let stream =
+            || Qos::default().reliable().deadline(LEASE).liveliness(LivelinessKind::Automatic, LEASE);
+        let writer = topic(writes).writer(stream().lifespan(SOON)).unwrap();
+        let reader = topic(reads).reader(stream()).unwrap();
+        let [by_topic, by_participant] = [LivelinessKind::ManualByTopic, LivelinessKind::ManualByParticipant]
+            .map(|kind| Qos::default().reliable().liveliness(kind, LEASE));
+        let (of_writer, of_participant) = (topic("Life of a writer"), topic("Life of a participant"));
+        let side = Side {
+            by_topic: of_writer.writer(by_topic.clone()).unwrap(),
+            by_participant: [(); 2].map(|()| of_participant.writer(by_participant.clone()).unwrap()),
+            _watches: [of_writer.reader(by_topic).unwrap(), of_participant.reader(by_participant).unwrap()],
+            value: RefCell::new(Reading { sensor: 0, seq: 0, numbers: [1; 16] }),
+            participant,
+            writer,
+            reader,
+        };
+        // One of the two is of this side.
+        side.by_topic.wait_matched_count(2, SOON).unwrap();
+        side.by_participant.iter().for_each(|writer| writer.wait_matched_count(2, SOON).unwrap());
+        side.writer.wait_matched(SOON).unwrap();
+        side.reader.wait_matched(SOON).unwrap();
+        side
+    }
+
+    /// Waits for a sample and gives its number.
+    fn receive(&self) -> u32 {
+        loop {
+            let mut value = self.value.borrow_mut();
+            match self.reader.take_into(&mut value).unwrap() {
+                Some(_) => return value.seq,
+                None => self.reader.wait(SOON).unwrap(),
+            }
+        }
+    }
+
+    /// Writes what was taken last, as a sample of this number.
+    fn write(&self, seq: u32) {
+        let mut value = self.value.borrow_mut();
+        (value.sensor, value.seq) = (seq % SENSORS, seq);
+        self.writer.write(&value).unwrap();
+    }
+
+    fn say_that_all_live(&self) {
+        self.by_topic.assert_liveliness();
+        self.participant.assert_liveliness();
+    }
+
+    /// Round trips, now and then, for so long.
+    fn run(&self, time: StdDuration) {
+        let start = Instant::now();
+        while start.elapsed() < time {
+            for seq in 0..ROUNDS {
+                self.write(seq);
+                assert_eq!(self.receive(), seq);
+            }
+            self.say_that_all_live();
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// Answers until it is told to end.
+fn echo(path: Path) {
+    let side = Side::new(path, "Pong", "Ping");
+    loop {
+        let seq = side.receive();
+        side.write(seq);
+        match seq {
+            0 => side.say_that_all_live(),
+            LAST => return side.writer.wait_for_acknowledgments(SOON).unwrap(),
+            _ => {}
+        }
+    }
+}
+
+/// A process that is ended if it is left over.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What this process allocates in each part of the time.
+fn measure(path: Path) -> [u64; PARTS] {
+    let mut process = (path == Path::OtherProcess).then(|| {
+        let program = std::env::current_exe().unwrap();
+        Ended(Command::new(program).env(ECHO, "1").spawn().unwrap())
+    });
+    let thread = process.is_none().then(|| std::thread::spawn(move || echo(path)));
+    let side = Side::new(path, "Ping", "Pong");
+    side.run(WARM_UP);
+    let parts = [(); PARTS].map(|()| {
+        let before = CountingAllocator::of_process();
+        side.run(PART);
+        CountingAllocator::of_process() - before
+    });
+    side.write(LAST);
+    assert_eq!(side.receive(), LAST);
+    thread.into_iter().for_each(|thread| thread.join().unwrap());
+    process.iter_mut().for_each(|process| assert!(process.0.wait().unwrap().success()));
+    parts
+}
+
+#[test]
+fn a_participant_allocates_nothing_once_all_is_matched() {
+    if std::env::var_os(ECHO).is_some() {
+        return echo(Path::OtherProcess);
+    }
+    for path in [Path::Udp, Path::Process, Path::OtherProcess] {
+        let parts = measure(path);
+        println!("{path:?}: {parts:?}");
+        let grown = parts.iter().filter(|allocated| **allocated > 0).count();
+        assert!(grown <= GROWN, "{path:?}: {parts:?} allocations");
+    }
+}
