@@ -383,7 +383,10 @@ impl Inner {
     /// Takes the memory that the participant works with. What cannot be had is told, and waited for when it is used.
     fn prefault(&self) {
         self.writes.prefault();
-        self.peek(|core| core.port.udp.prefault());
+        self.peek(|core| {
+            core.accounts.prefault();
+            core.port.udp.prefault();
+        });
         if let Err(error) = taut_port_shm::prefault_code() {
             log::warn!("{error}");
         }

@@ -32,13 +32,12 @@ fn longest_at(place: usize) -> u64 {
 #[derive(Clone)]
 pub(crate) struct Counts([u64; COUNTS]);
 
-impl Default for Counts {
-    fn default() -> Counts {
-        Counts([0; COUNTS])
-    }
-}
-
 impl Counts {
+    #[cold]
+    pub fn new() -> Box<Counts> {
+        Box::new(Counts([0; COUNTS]))
+    }
+
     #[inline]
     pub fn note(&mut self, ns: u64) {
         if let Some(count) = self.0.get_mut(place(ns.min(LONGEST_NS))) {
@@ -93,7 +92,7 @@ mod tests {
 
     #[test]
     fn what_is_longer_than_the_longest_counts_as_that() {
-        let mut counts = Counts::default();
+        let mut counts = Counts::new();
         assert_eq!(counts.quantile(0.5), 0, "there is none");
         [7, 7, LONGEST_NS + 1, u64::MAX].iter().for_each(|ns| counts.note(*ns));
         let near = LONGEST_NS..=LONGEST_NS + LONGEST_NS / PARTS;
@@ -105,11 +104,11 @@ mod tests {
     fn no_time_is_counted_up_to_less_than_it_was() {
         const BOUNDS: [u64; 5] = [0, 31, 1_000, 50_000, 100_000_000];
         let up_to = |ns: u64| {
-            let mut counts = Counts::default();
+            let mut counts = Counts::new();
             counts.note(ns);
             counts.up_to(BOUNDS)
         };
-        assert_eq!(Counts::default().up_to(BOUNDS), [0; 5]);
+        assert_eq!(Counts::new().up_to(BOUNDS), [0; 5]);
         let near = BOUNDS.iter().flat_map(|bound| bound.saturating_sub(bound / PARTS + 1)..=*bound + 1);
         for ns in (0..2_000).chain(near.filter(|ns| ns % 97 == 0 || BOUNDS.contains(ns))) {
             let of = up_to(ns);
@@ -121,14 +120,14 @@ mod tests {
                 "{ns}"
             );
         }
-        let mut counts = Counts::default();
+        let mut counts = Counts::new();
         [0, 7, 31, 900, 40_000, 40_000, u64::MAX].iter().for_each(|ns| counts.note(*ns));
         assert_eq!(counts.up_to(BOUNDS), [1, 3, 4, 6, 6]);
     }
 
     #[test]
     fn more_times_than_32_bits_count_are_spread_as_they_came() {
-        let mut counts = Counts::default();
+        let mut counts = Counts::new();
         counts.0[place(50_000)] = 2 * u64::from(u32::MAX);
         counts.note(50_000);
         assert!([0.5, 0.999].iter().all(|share| (50_000..=53_125).contains(&counts.quantile(*share))));

@@ -229,8 +229,8 @@ impl fmt::Display for LatencyReport {
 struct Times {
     /// Most steps do not wait.
     zeros: u64,
-    /// The times that were noted beside those. There from the start, so that no step takes memory for them.
-    counts: Box<Counts>,
+    /// The times that were noted beside those; `None` before the first: a participant does not have work of each class.
+    counts: Option<Box<Counts>>,
     /// The longest before the last [`Times::take_recent`], and since.
     longest_ns: u64,
     recent_ns: u64,
@@ -256,7 +256,7 @@ impl Times {
 
     #[inline(always)]
     fn note(&mut self, ns: u64) {
-        self.counts.note(ns);
+        self.counts.get_or_insert_with(Counts::new).note(ns);
         self.recent_ns = self.recent_ns.max(ns);
         self.total_ns += ns;
     }
@@ -272,7 +272,7 @@ impl Times {
     }
 
     fn len(&self) -> u64 {
-        self.zeros + self.counts.len()
+        self.zeros + self.counts.as_ref().map_or(0, |counts| counts.len())
     }
 
     fn spread(&self) -> Spread {
@@ -282,18 +282,17 @@ impl Times {
     }
 
     fn histogram(&self) -> Histogram {
-        let up_to = self.counts.up_to(Histogram::BOUNDS_NS).map(|others| self.zeros + others);
+        let others = self.counts.as_ref().map(|counts| counts.up_to(Histogram::BOUNDS_NS));
+        let up_to = others.unwrap_or_default().map(|others| self.zeros + others);
         Histogram { up_to, count: self.len(), total: Duration::from_nanos(self.total_ns) }
     }
 
     /// This share of the times is not above.
     fn quantile(&self, share: f64) -> Duration {
         let others = share * self.len() as f64 - self.zeros as f64;
-        if others <= 0.0 {
-            return Duration::ZERO;
-        }
-        let among = others / self.counts.len() as f64;
-        Duration::from_nanos(self.counts.quantile(among).min(self.longest()))
+        let Some(counts) = self.counts.as_ref().filter(|_| others > 0.0) else { return Duration::ZERO };
+        let among = others / counts.len() as f64;
+        Duration::from_nanos(counts.quantile(among).min(self.longest()))
     }
 }
 
@@ -421,6 +420,13 @@ struct Ahead {
 }
 
 impl Accounts {
+    /// Takes the memory of all classes, rather than that of each with its first step.
+    pub fn prefault(&mut self) {
+        for times in self.classes.iter_mut().flat_map(|of| [&mut of.waiting, &mut of.running]) {
+            times.counts.get_or_insert_with(Counts::new);
+        }
+    }
+
     /// What the next step of a class may do.
     #[inline]
     pub fn budget(&self, class: JobClass) -> usize {
