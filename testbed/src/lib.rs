@@ -3,6 +3,7 @@
 //! Needs root. Without it tests say that they are left out; with `CI=true` that is a failure.
 #![forbid(unsafe_code)]
 
+mod feature;
 pub mod frame;
 
 use std::fs::File;
@@ -14,6 +15,8 @@ use std::time::{Duration, Instant};
 use nix::sched::{CloneFlags, setns, unshare};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use taut_xdp::{Error, Mode, Program};
+
+pub use feature::set_feature;
 
 /// Nothing here takes longer.
 pub const LIMIT: Duration = Duration::from_secs(20);

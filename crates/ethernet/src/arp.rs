@@ -63,7 +63,7 @@ mod tests {
     use crate::header::open;
 
     const OURS: Mac = [2, 0, 0, 0, 0, 1];
-    const OWN: Station = Station { mac: OURS, priority: None };
+    const OWN: Station = Station { mac: OURS, tag: None };
 
     fn question() -> Arp {
         Arp {
@@ -98,7 +98,7 @@ mod tests {
             let message = Arp { is_request, ..question() };
             let header = message.frame(&OWN, BROADCAST);
             let padded = [header.bytes(), &[0; 18]].concat();
-            assert_eq!(Arp::read(open(&padded).unwrap().content), Ok(message));
+            assert_eq!(Arp::read(open(&padded, &OWN).unwrap().content), Ok(message));
         }
     }
 

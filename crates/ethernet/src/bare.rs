@@ -81,7 +81,7 @@ pub(crate) fn read<'a>(opened: &Opened<'a>, ends: &FrameEnds) -> Result<Datagram
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::header::open;
+    use crate::header::{Tag, open};
     use taut_port::Traffic;
 
     const OURS: Mac = [2, 0, 0, 0, 0, 1];
@@ -95,24 +95,31 @@ mod tests {
         }
     }
 
-    fn written(priority: Option<u8>, to: (Mac, u16), parts: &[&[u8]]) -> Vec<u8> {
+    const VLAN_5: Option<Tag> = Some(Tag { network: 5, priority: 6 });
+
+    fn written(tag: Option<Tag>, to: (Mac, u16), parts: &[&[u8]]) -> Vec<u8> {
         let mut frame = vec![0xee; 2_048];
-        let own = Station { mac: OURS, priority };
+        let own = Station { mac: OURS, tag };
         let len = write(&mut frame, &own, to.0, (7411, to.1), parts).unwrap();
         frame.truncate(len);
         frame
     }
 
+    /// Reads as the one does who gets what [`written`] sends, in the network of this tag.
+    fn read_in(frame: &[u8], tag: Option<Tag>) -> Result<Datagram<'_>, Refused> {
+        read(&open(frame, &Station { mac: THEIRS, tag })?, &ends())
+    }
+
     fn read_all(frame: &[u8]) -> Result<Datagram<'_>, Refused> {
-        read(&open(frame)?, &ends())
+        read_in(frame, None)
     }
 
     #[test]
     fn what_is_written_is_read_again() {
-        for priority in [None, Some(6)] {
+        for tag in [None, Tag::of(0, Some(6)), VLAN_5] {
             for parts in [&[&b"RTPS"[..]][..], &[b"RTP", b"S", b"", b"odd"], &[&[7; 1_400]], &[]] {
-                let frame = written(priority, (THEIRS, 7411), parts);
-                let datagram = read_all(&frame).unwrap();
+                let frame = written(tag, (THEIRS, 7411), parts);
+                let datagram = read_in(&frame, tag).unwrap();
                 assert_eq!(datagram.from, Locator::ethernet(OURS, 7411));
                 assert_eq!((datagram.traffic, datagram.payload), (Traffic::User, &parts.concat()[..]));
                 assert!(frame.len() >= SHORTEST);
@@ -122,10 +129,26 @@ mod tests {
 
     #[test]
     fn headers_are_those_of_the_page() {
-        let frame = written(Some(6), (THEIRS, 7411), &[b"RTPS"]);
+        let frame = written(Tag::of(0, Some(6)), (THEIRS, 7411), &[b"RTPS"]);
         assert_eq!(&frame[..18], &[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x81, 0, 0xc0, 0, 0x88, 0xb5]);
         assert_eq!(&frame[18..30], b"\x1c\xf3\x1c\xf3\x00\x04\x00\x00RTPS");
         assert!(frame[30..].iter().all(|byte| *byte == 0), "what was in the memory before is not sent");
+    }
+
+    #[test]
+    fn a_network_is_in_the_tag_and_nobody_reads_that_of_another() {
+        let frame = written(VLAN_5, (THEIRS, 7411), &[b"RTPS"]);
+        assert_eq!(&frame[12..18], &[0x81, 0, 0xc0, 5, 0x88, 0xb5]);
+        let others = [None, Tag::of(0, Some(6)), Tag::of(6, Some(6)), Tag::of(0x0fff, None)];
+        for tag in others {
+            assert_eq!(read_in(&frame, tag), Err(Refused::NotOurs), "{tag:?}");
+            assert_eq!(read_in(&written(tag, (THEIRS, 7411), &[b"RTPS"]), VLAN_5), Err(Refused::NotOurs));
+        }
+        let other_priority = written(Tag::of(5, None), (THEIRS, 7411), &[b"RTPS"]);
+        assert!(read_in(&other_priority, VLAN_5).is_ok());
+        let two = [&frame[..12], &frame[12..16], &frame[12..]].concat();
+        let within = open(&two, &Station { mac: THEIRS, tag: VLAN_5 }).unwrap().kind;
+        assert_eq!(within, [0x81, 0], "a tag within the tag is no type of ours");
     }
 
     #[test]
@@ -149,7 +172,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_not_written() {
-        let own = Station { mac: OURS, priority: None };
+        let own = Station { mac: OURS, tag: None };
         let put = |room: usize, len: usize| write(&mut vec![0; room], &own, THEIRS, (1, 2), &[&vec![0; len]]);
         assert_eq!((put(60, 38), put(60, 39), put(59, 1)), (Some(60), None, None));
         assert_eq!(put(100_000, 65_536), None, "a length of 16 bits");

@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn bytes_are_those_of_the_rfc() {
-        let header = report(&Station { mac: [2, 0, 0, 0, 0, 1], priority: None }, OURS, GROUP);
+        let header = report(&Station { mac: [2, 0, 0, 0, 0, 1], tag: None }, OURS, GROUP);
         let expected = [
             &[0x01, 0x00, 0x5e, 0x7f, 0, 1, 2, 0, 0, 0, 0, 1, 8, 0][..],
             // 24 bytes of header, of 32; TTL 1; the option of RFC 2113.
@@ -121,7 +121,7 @@ mod tests {
             wrong[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(read(&wrong), Err(Refused::Damaged), "bit {bit}");
         }
-        let report = report(&Station { mac: [2; 6], priority: None }, OURS, GROUP);
+        let report = report(&Station { mac: [2; 6], tag: None }, OURS, GROUP);
         assert_eq!(read(&report.bytes()[38..]), Err(Refused::NotOurs), "what another says");
     }
 }

@@ -230,7 +230,7 @@ impl Layer {
         frame: &'a [u8],
         own: &Station,
     ) -> std::result::Result<Datagram<'a>, Refused> {
-        let opened = open(frame)?;
+        let opened = open(frame, own)?;
         match self {
             Layer::Ip { ends, .. } if opened.to == own.mac => {
                 udp::read(&opened, |to| ends.contains(&to).then_some(Traffic::User))

@@ -25,7 +25,7 @@ mod udp;
 
 pub use bare::{ETHERTYPE, SHIFT as BARE_SHIFT, group};
 pub use carrier::{Carrier, LENT, Outgoing, Put, Stats};
-pub use header::{Header, Mac, Station};
+pub use header::{Header, Mac, Station, Tag, shift_with_tag};
 pub use layer::{Datagram, FrameEnds, Layer, NoRoute, Reached, Refused, Route};
 pub use own::{OwnAddress, OwnIp, SocketNetwork};
 pub use udp::SHIFT as UDP_SHIFT;

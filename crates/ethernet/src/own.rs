@@ -77,7 +77,7 @@ impl OwnIp {
         groups.dedup();
         let ours = ends.user.iter().filter_map(v4).find(|end| *end.ip() == own.address);
         OwnIp {
-            station: Station { mac, priority: None },
+            station: Station { mac, tag: None },
             own,
             from: ours.unwrap_or(SocketAddrV4::new(own.address, 0)),
             ends,
@@ -390,6 +390,7 @@ mod tests {
     use taut_port::Traffic;
 
     const OURS: Mac = [2, 0, 0, 0, 0, 2];
+    const STATION: Station = Station { mac: OURS, tag: None };
     const THEIRS: Mac = [2, 0, 0, 0, 0, 1];
     const OWN: OwnAddress = OwnAddress { address: Ipv4Addr::new(10, 0, 0, 2), prefix_len: 24, gateway: None };
     const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -413,7 +414,7 @@ mod tests {
 
     /// What the peer sends there.
     fn frame(station: Mac, to: Ipv4Addr, port: u16) -> Vec<u8> {
-        let peer = Station { mac: THEIRS, priority: None };
+        let peer = Station { mac: THEIRS, tag: None };
         let ends = ((PEER, 7_411).into(), (to, port).into());
         let mut frame = vec![0; 200];
         let len = udp::write(&mut frame, &peer, station, ends, 0, &[b"RTPS and more"]).unwrap();
@@ -432,8 +433,8 @@ mod tests {
             (group, GROUP, 7_400, Traffic::Meta),
         ] {
             let frame = frame(station, to, port);
-            let datagram =
-                layer.read(&open(&frame).unwrap()).map(|datagram| (datagram.from, datagram.traffic));
+            let datagram = layer.read(&open(&frame, &STATION).unwrap());
+            let datagram = datagram.map(|datagram| (datagram.from, datagram.traffic));
             assert_eq!(datagram, Ok((Locator::udp_v4(PEER, 7_411), traffic)), "{to}:{port}");
         }
     }
@@ -459,7 +460,7 @@ mod tests {
 
     /// Has the layer hear a frame that is no datagram.
     fn tell(layer: &mut OwnIp, frame: &[u8]) -> Refused {
-        layer.read(&open(frame).unwrap()).unwrap_err()
+        layer.read(&open(frame, &STATION).unwrap()).unwrap_err()
     }
 
     fn ip(station: Mac, to: Ipv4Addr, hops: u8, protocol: u8, message: &[u8]) -> Vec<u8> {
@@ -478,7 +479,7 @@ mod tests {
     fn an_address_is_defended_once_in_ten_seconds() {
         let mut layer = layer(None);
         (layer.announce_at, layer.report_at) = (Time::NEVER, Time::NEVER);
-        let theirs = Station { mac: THEIRS, priority: None };
+        let theirs = Station { mac: THEIRS, tag: None };
         let (sender, target) = (OWN.address, OWN.address);
         let claim = Arp { is_request: true, sender, sender_mac: THEIRS, target, target_mac: [0; 6] };
         let claim = claim.frame(&theirs, arp::BROADCAST);
@@ -514,7 +515,7 @@ mod tests {
         (0..1_000).for_each(|_| assert_eq!(tell(&mut layer, &ping), Refused::Control));
         let (sender, target) = (PEER, OWN.address);
         let ask = Arp { is_request: true, sender, sender_mac: THEIRS, target, target_mac: [0; 6] };
-        let ask = ask.frame(&Station { mac: THEIRS, priority: None }, OURS);
+        let ask = ask.frame(&Station { mac: THEIRS, tag: None }, OURS);
         assert_eq!(tell(&mut layer, ask.bytes()), Refused::Control);
         let said = said(&mut layer);
         assert_eq!((said.len(), layer.dropped()), (WAITING_ECHOES + 1, 1_000 - WAITING_ECHOES as u64));
@@ -526,7 +527,7 @@ mod tests {
     /// Frames of all kinds, with bytes changed and ends cut off.
     #[test]
     fn no_frame_is_a_panic() {
-        let ours = Station { mac: THEIRS, priority: None };
+        let ours = Station { mac: THEIRS, tag: None };
         let ask = Arp {
             is_request: true,
             sender: PEER,
@@ -565,7 +566,7 @@ mod tests {
                 frame[24..26].copy_from_slice(&sum);
             }
             frame.truncate(if random(3) == 0 { random(frame.len()) } else { frame.len() });
-            if let Ok(opened) = open(&frame) {
+            if let Ok(opened) = open(&frame, &STATION) {
                 let _ = layer.read(&opened);
             }
             if round % 100 == 0 {

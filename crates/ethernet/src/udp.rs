@@ -193,6 +193,7 @@ pub(crate) fn read_datagram<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::header::{Tag, open};
 
     const OURS: Mac = [2, 0, 0, 0, 0, 1];
     const THEIRS: Mac = [2, 0, 0, 0, 0, 2];
@@ -207,7 +208,7 @@ mod tests {
 
     /// Reads as the one does who gets what [`written`] sends.
     fn read_all(frame: &[u8]) -> Result<Datagram<'_>, Refused> {
-        let opened = crate::header::open(frame)?;
+        let opened = open(frame, &Station { mac: THEIRS, tag: None })?;
         if opened.to != THEIRS {
             return Err(Refused::NotOurs);
         }
@@ -215,7 +216,7 @@ mod tests {
     }
 
     fn put(frame: &mut [u8], priority: Option<u8>, v6: bool, dscp: u8, parts: &[&[u8]]) -> Option<usize> {
-        write(frame, &Station { mac: OURS, priority }, THEIRS, ends(v6), dscp, parts)
+        write(frame, &Station { mac: OURS, tag: Tag::of(0, priority) }, THEIRS, ends(v6), dscp, parts)
     }
 
     fn written(v6: bool, priority: Option<u8>, parts: &[&[u8]]) -> Vec<u8> {
@@ -284,7 +285,7 @@ mod tests {
     fn sums_that_are_not_there() {
         for v6 in [false, true] {
             let frame = written(v6, None, &[b"RTPS"]);
-            let at = header_len(&Station { mac: OURS, priority: None }, ends(v6).0.ip()) - 2;
+            let at = header_len(&Station { mac: OURS, tag: None }, ends(v6).0.ip()) - 2;
             let with = |sum: [u8; 2]| {
                 let mut frame = frame.clone();
                 frame[at..at + 2].copy_from_slice(&sum);

@@ -17,6 +17,8 @@ const MAX_PARTICIPANTS: u32 = 120;
 const PRIORITY: u8 = 6;
 /// Queues that an interface has at most: those of virtual ones.
 pub(crate) const MAX_QUEUES: u32 = 4_096;
+/// Bytes of the longest name of an interface: IFNAMSIZ of linux/if.h, without the zero at the end.
+const LONGEST_NAME: usize = 15;
 /// A schedule has at most so many slots: NICs have room for some dozens.
 const MAX_SLOTS: usize = 64;
 
@@ -41,7 +43,9 @@ pub struct NicConfig {
     pub ipv6: bool,
     /// UDP ports that are critical besides.
     pub ports: Vec<u16>,
-    /// The priority in the VLAN tag of the critical frames, which is of no VLAN; `None`: they have none.
+    /// The VLAN that the critical frames are of; 0: none.
+    pub vlan: u16,
+    /// The priority in their VLAN tag; `None`: they have no tag, or that of the VLAN with the lowest one.
     pub pcp: Option<u8>,
     /// Values of SO_PRIORITY that are critical.
     pub priorities: Vec<u8>,
@@ -104,6 +108,7 @@ impl NicConfig {
             without_ip: false,
             ipv6: false,
             ports: Vec::new(),
+            vlan: 0,
             pcp: None,
             priorities: vec![PRIORITY],
             ring: None,
@@ -129,6 +134,7 @@ impl NicConfig {
         check(&written, &place)?;
         let plain = |list: Vec<Spanned<u32>>| list.into_iter().map(Spanned::into_inner).collect::<Vec<u32>>();
         let schedule = written.schedule.iter().map(|slot| place.slot(slot)).collect::<Result<_, _>>()?;
+        let vlan = written.vlan.map(Spanned::into_inner);
         let priorities = written.priorities.map(|list| list.into_iter().map(Spanned::into_inner).collect());
         Ok(NicConfig {
             interface: written.interface.into_inner(),
@@ -141,8 +147,10 @@ impl NicConfig {
             without_ip: written.layer.is_some_and(|layer| layer.into_inner() == 2),
             ipv6: written.ipv6,
             ports: written.ports.into_iter().map(Spanned::into_inner).collect(),
-            // A tag has both; one of VLAN 0 alone has the lowest priority.
-            pcp: written.pcp.map(Spanned::into_inner).or(written.vlan.map(|_| 0)),
+            vlan: vlan.unwrap_or(0),
+            // A tag has both; one of VLAN 0 alone has the lowest priority. All frames of another VLAN have a tag, so the
+            // lowest one tells none of them apart.
+            pcp: written.pcp.map(Spanned::into_inner).or((vlan == Some(0)).then_some(0)),
             priorities: priorities.unwrap_or_else(|| vec![PRIORITY]),
             ring: written.ring.map(Spanned::into_inner),
             schedule,
@@ -151,7 +159,18 @@ impl NicConfig {
 
     /// The bytes of the VLAN tag behind its EtherType, TCI.
     pub fn tag(&self) -> Option<u16> {
-        self.pcp.map(|pcp| u16::from(pcp) << 13)
+        let has_tag = self.vlan > 0 || self.pcp.is_some();
+        has_tag.then(|| u16::from(self.pcp.unwrap_or(0)) << 13 | self.vlan)
+    }
+
+    /// The interface that participants use; that of a VLAN by the name that it is usually given, or by a shorter one where
+    /// that is too long for the kernel.
+    pub fn used_interface(&self) -> String {
+        if self.vlan == 0 {
+            return self.interface.clone();
+        }
+        let usual = format!("{}.{}", self.interface, self.vlan);
+        if usual.len() <= LONGEST_NAME { usual } else { format!("vlan{}", self.vlan) }
     }
 }
 
@@ -179,13 +198,8 @@ fn check(written: &Written, place: &Place) -> Result<(), String> {
     range(of(&written.participants), "participants", 1, MAX_PARTICIPANTS.into(), "number of participants")?;
     range(of(&written.layer), "layer", 2, 3, "layer of Taut's")?;
     range(of(&written.ring), "ring", 1, 65_536, "number of frames")?;
-    if let Some(vlan) = written.vlan.as_ref().filter(|vlan| *vlan.get_ref() > 0) {
-        let what = format!(
-            "vlan = {}, and frames that Taut builds are of no VLAN: leave it out and set pcp, which is a tag of VLAN 0",
-            vlan.get_ref()
-        );
-        return Err(place.wrong(vlan.span().start, &what));
-    }
+    let vlan = written.vlan.as_ref().map(|v| (u64::from(*v.get_ref()), v.span().start));
+    range(vlan, "vlan", 0, 4_094, "VLAN")?;
     let pcp = written.pcp.as_ref().map(|v| (u64::from(*v.get_ref()), v.span().start));
     range(pcp, "pcp", 0, 7, "priority of a VLAN tag")?;
     for queue in &written.critical_queues {
@@ -264,6 +278,17 @@ mod tests {
         assert_eq!(config.schedule[1], Slot { critical: false, length_ns: 2_000_000 });
         let tag = |line: &str| NicConfig::parse(&format!("interface = \"a\"\n{line}"), "a").unwrap().tag();
         assert_eq!([tag("pcp = 7"), tag("vlan = 0"), tag("")], [Some(0xe000), Some(0), None]);
+        assert_eq!([tag("vlan = 5"), tag("vlan = 4094\npcp = 6")], [Some(0x0005), Some(0xcffe)]);
+    }
+
+    #[test]
+    fn the_interface_of_a_vlan_has_a_name_that_can_be() {
+        let used = |interface: &str, vlan: u16| {
+            let config = format!("interface = {interface:?}\nvlan = {vlan}");
+            NicConfig::parse(&config, "a").unwrap().used_interface()
+        };
+        assert_eq!([used("eth0", 0), used("eth0", 5)], ["eth0", "eth0.5"]);
+        assert_eq!([used("enp2s0f0np", 4094), used("enp2s0f0np0", 4094)], ["enp2s0f0np.4094", "vlan4094"]);
     }
 
     /// A queue, a processor or a domain that is named twice is one; the kernel tells processors in their order.
@@ -287,11 +312,7 @@ mod tests {
         let told =
             |lines: &str| NicConfig::parse(&format!("interface = \"eth0\"\n{lines}"), "a.toml").unwrap_err();
         for (lines, wanted) in [
-            (
-                "pcp = 6\nvlan = 5",
-                "a.toml line 3: vlan = 5, and frames that Taut builds are of no VLAN: leave it out and set pcp, which is \
-                 a tag of VLAN 0",
-            ),
+            ("pcp = 6\nvlan = 4095", "a.toml line 3: vlan = 4095 is no VLAN: use 0 to 4094"),
             ("\ndomains = [0, 233]", "a.toml line 3: domains = 233 is no domain: use 0 to 232"),
             ("layer = 4", "a.toml line 2: layer = 4 is no layer of Taut's: use 2 to 3"),
             (

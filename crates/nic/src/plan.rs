@@ -87,6 +87,7 @@ pub fn plan(config: &NicConfig, facts: &Facts) -> Result<Plan, String> {
         steps.extend(wanted.interrupts());
     }
     steps.extend(wanted.tag());
+    steps.extend(wanted.vlan());
     steps.extend(wanted.settings());
     steps.push(wanted.time_stamps());
     let driver = if facts.driver.is_empty() { "no device" } else { &facts.driver };
@@ -244,15 +245,35 @@ impl Wanted<'_> {
 
     fn tag(&self) -> Option<Step> {
         let tag = self.config.tag()?;
-        let pcp = tag >> 13;
+        let (pcp, vlan) = (tag >> 13, self.config.vlan);
+        let lost = match vlan {
+            0 => "what leaves by a UDP socket has none, but for a VLAN interface with an egress-qos-map",
+            _ => "what leaves by a UDP socket has PCP 0, but for an egress-qos-map of the VLAN interface",
+        };
         Some(Step {
             item: "VLAN tag".to_owned(),
             now: String::new(),
-            then: format!("TCI {tag:#06x}: VLAN 0, PCP {pcp}, in frames that Taut builds itself"),
+            then: format!("TCI {tag:#06x}: VLAN {vlan}, PCP {pcp}, in frames that Taut builds itself"),
             gains: "switches on the way serve them first".to_owned(),
             able: Able::Told,
-            lost: "what leaves by a UDP socket has none, but for a VLAN interface with an egress-qos-map"
+            lost: lost.to_owned(),
+        })
+    }
+
+    /// What a person has to do so that a program in the driver sees the frames of a VLAN.
+    fn vlan(&self) -> Option<Step> {
+        let (parent, vlan) = (&self.facts.interface, Some(self.config.vlan).filter(|vlan| *vlan > 0)?);
+        let name = self.config.used_interface();
+        Some(Step {
+            item: format!("VLAN {vlan}"),
+            now: String::new(),
+            then: format!(
+                "ip link add link {parent} name {name} type vlan id {vlan}; ethtool -K {parent} rxvlan off"
+            ),
+            gains: "its frames come to the critical queue with their tags, and past the kernel's stack"
                 .to_owned(),
+            able: Able::Told,
+            lost: "the kernel takes the tags of all other frames off by itself".to_owned(),
         })
     }
 

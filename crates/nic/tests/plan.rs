@@ -46,6 +46,26 @@ fn an_i210() {
     check(&facts("i210.json"), FILE, "i210.txt");
 }
 
+/// The rule is about the priority, whatever the VLAN; the settings name the interface of that.
+#[test]
+fn an_i226_in_a_vlan() {
+    check(&facts("i226.json"), &format!("{FILE}vlan = 5\n"), "i226-vlan.txt");
+}
+
+/// One participant has all queues: netd would open its interface behind the driver.
+#[test]
+fn a_vlan_is_for_one_participant() {
+    let mut nic = facts("i226.json");
+    nic.driver = "ixgbe".to_owned();
+    let told = |lines: &str| {
+        let steps = plan(&config(&nic, &format!("critical_queues = [2, 3]\ndomains = [0]\n{lines}")), &nic);
+        let steps = steps.unwrap().steps.into_iter().filter(|step| step.item.starts_with("settings"));
+        steps.map(|step| step.then).collect::<Vec<_>>()
+    };
+    assert_eq!(told("").len(), 2);
+    assert_eq!(told("vlan = 5"), ["xdp_interface = \"enp2s0.5\"; xdp_queues = [2, 3]"]);
+}
+
 /// Its rules see the type of a frame.
 #[test]
 fn an_i226_without_ip() {

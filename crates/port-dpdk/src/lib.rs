@@ -87,7 +87,7 @@ impl DpdkPort {
         let mut device = Device::open(eal, &config.device, &frames).map_err(refused)?;
         // Virtual devices that have no such choice receive all.
         let _ = device.receive_groups();
-        let station = Station { mac: device.mac(), priority: None };
+        let station = Station { mac: device.mac(), tag: None };
         let layer = Layer::open(device.name(), 0, station.mac, reached)?;
         let mtu = usize::from(device.mtu());
         let room = mtu + station.header_len();

@@ -7,11 +7,12 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
 use taut_base::Locator;
-use taut_ethernet::{BARE_SHIFT, Layer, UDP_SHIFT};
-use taut_xdp::{AttachMode, Interface, Link, Membership, Mode, Program};
+use taut_ethernet::{BARE_SHIFT, UDP_SHIFT, shift_with_tag};
+use taut_xdp::{AttachMode, Error, Interface, Link, Membership, Mode, Program, Vlan};
 
 use crate::XdpConfig;
-use crate::netd::{Asking, Client, Heard, connect};
+use crate::netd::{Asking, Client, Connection, Heard, connect};
+use crate::port::Ground;
 use crate::queue::Queue;
 
 /// What is waited for where it is taken, as it may just be on its way to be free.
@@ -28,9 +29,22 @@ pub(crate) enum Awaited {
 /// Who has opened it.
 pub(crate) enum Attachment {
     /// By the process itself, which has the privileges, with the groups of a layer without IP.
-    Own { link: Link, _groups: Option<Membership> },
+    Own { attached: Attached, _groups: Option<Membership> },
     /// By netd.
-    Netd(Client),
+    Netd {
+        client: Client,
+        /// Why it is not on the parent, if the interface is of a VLAN.
+        why_not_parent: Option<String>,
+    },
+}
+
+/// A program that is attached.
+pub(crate) struct Attached {
+    link: Link,
+    /// The VLAN whose frames it looks for on the parent; `None`: it is on the interface itself.
+    vlan: Option<Vlan>,
+    /// Why it is not on the parent, if it was to be there.
+    why_not_parent: Option<String>,
 }
 
 /// Has the interface opened, with the queues and what is received at. `sockets` are those of the participant. netd opens
@@ -39,92 +53,207 @@ pub(crate) enum Attachment {
 /// *Errors*: one sentence.
 pub(crate) fn open(
     config: &XdpConfig,
-    interface: &Interface,
-    layer: &Layer,
+    ground: &Ground,
     sockets: &[BorrowedFd<'_>],
 ) -> Result<(Attachment, Vec<Queue>), String> {
-    let connection = if layer.bare_ends().is_some() { None } else { connect(&config.netd)? };
-    let Some(connection) = connection else { return own(config, interface, layer, Awaited::All) };
-    let ends = layer.ends();
-    let asking = Asking::new(connection, config, interface.clone(), ends, sockets)?;
-    let (client, queues) = Client::take(asking)?;
-    client.receive_first(ends)?;
-    Ok((Attachment::Netd(client), queues))
+    let connection = if ground.layer.bare_ends().is_some() { None } else { connect(&config.netd)? };
+    let Some(connection) = connection else { return own(config, ground, Awaited::All) };
+    let (client, queues) = Client::take(ask(connection, config, ground, sockets)?)?;
+    client.receive_first(ground.layer.ends())?;
+    Ok((Attachment::by_netd(client, ground), queues))
+}
+
+/// Asks netd, over this connection.
+pub(crate) fn ask(
+    connection: Connection,
+    config: &XdpConfig,
+    ground: &Ground,
+    sockets: &[BorrowedFd<'_>],
+) -> Result<Asking, String> {
+    match by_netd_behind_driver(ground) {
+        Some(why) if config.attach == Some(AttachMode::Native) => Err(why),
+        _ => Asking::new(connection, config, ground.interface.clone(), ground.layer.ends(), sockets),
+    }
+}
+
+/// Why netd does not use the parent of a VLAN: who has a queue of that sends into all of its networks, and a rule names
+/// one.
+fn by_netd_behind_driver(ground: &Ground) -> Option<String> {
+    let name = &ground.interface.name;
+    ground.vlan.as_ref().map(|_| {
+        format!(
+            "`taut netd` opens {name} behind its driver only, as it is of a VLAN: choose generic mode, or set xdp_netd to \
+             \"off\" and be root"
+        )
+    })
 }
 
 /// What netd has passed, which has said all there is to say; that it lets it receive is heard later.
-pub(crate) fn adopt(asking: Asking, ends: &[SocketAddr]) -> Result<(Attachment, Vec<Queue>), String> {
+pub(crate) fn adopt(asking: Asking, ground: &Ground) -> Result<(Attachment, Vec<Queue>), String> {
     let (client, queues) = asking.finish()?;
-    if !client.receive(ends) {
+    if !client.receive(ground.layer.ends()) {
         return Err("netd does not read what it is told: start it again".into());
     }
-    Ok((Attachment::Netd(client), queues))
+    Ok((Attachment::by_netd(client, ground), queues))
 }
 
 /// By this process.
 pub(crate) fn own(
     config: &XdpConfig,
-    interface: &Interface,
-    layer: &Layer,
+    ground: &Ground,
     awaited: Awaited,
 ) -> Result<(Attachment, Vec<Queue>), String> {
-    opened(config, interface, layer, awaited).map_err(|error| match layer.bare_ends() {
-        // It is not asked there.
+    let Ground { interface, layer, .. } = ground;
+    let text = |error: Error| match layer.bare_ends() {
+        // netd is not asked there.
         Some(_) => error.without_netd().to_string(),
         None => error.to_string(),
-    })
-}
-
-fn opened(
-    config: &XdpConfig,
-    interface: &Interface,
-    layer: &Layer,
-    awaited: Awaited,
-) -> Result<(Attachment, Vec<Queue>), taut_xdp::Error> {
-    let numbers = config.numbers();
-    let (mode, groups) = match layer.bare_ends() {
-        None => (Mode::L3, None),
+    };
+    let groups = match layer.bare_ends() {
+        None => None,
         Some(bare) => {
             let groups = bare.user.iter().chain(&bare.metatraffic).filter(|end| end.is_multicast());
             let groups: Vec<_> = groups.filter_map(Locator::mac).collect();
-            (Mode::L2, Some(Membership::join(interface, &groups)?))
+            Some(Membership::join(interface, &groups).map_err(text)?)
         }
     };
-    let program = Program::load(mode, interface.mtu)?;
-    for number in numbers {
+    let attached = attach(config, ground, awaited, text)?;
+    let shift = if groups.is_some() { BARE_SHIFT } else { UDP_SHIFT };
+    let shift = if attached.vlan.is_some() { shift_with_tag(shift) } else { shift };
+    let (numbers, waits) = (config.numbers().iter(), awaited != Awaited::Nothing);
+    let open = |number: &u32| Queue::open(&attached.link, *number, config.bind, shift.into(), waits);
+    let queues =
+        numbers.map(open).collect::<Result<_, _>>().map_err(|error| attached.with_reason(text(error)))?;
+    Ok((Attachment::Own { attached, _groups: groups }, queues))
+}
+
+/// Attaches the program. That of a VLAN goes to the driver of the parent, where frames have tags; behind the driver it
+/// goes to the interface itself, which has taken them off and adds them: there the parent may be anybody's.
+fn attach(
+    config: &XdpConfig,
+    ground: &Ground,
+    awaited: Awaited,
+    text: impl Fn(Error) -> String,
+) -> Result<Attached, String> {
+    let load = |network, to: &Interface, wanted| load(config, ground, network, to, wanted, awaited);
+    let itself = |wanted| load(0, &ground.interface, wanted).map_err(&text);
+    let Some(vlan) = ground.vlan.as_ref().filter(|_| config.attach != Some(AttachMode::Generic)) else {
+        return Ok(Attached { link: itself(config.attach)?, vlan: None, why_not_parent: None });
+    };
+    let is_bare = ground.layer.bare_ends().is_some();
+    if is_bare {
+        // An interface has one participant without IP, and one behind the driver would get nothing any more.
+        itself(Some(AttachMode::Generic))?;
+    }
+    let with_tags = vlan.clone().and_then(|vlan| match vlan.why_no_tags() {
+        Some(why) => Err(why),
+        None => Ok(vlan),
+    });
+    let tried = with_tags.map(|vlan| (load(vlan.network, &vlan.parent, Some(AttachMode::Native)), vlan));
+    let why = match tried {
+        Ok((Ok(link), vlan)) => return Ok(Attached { link, vlan: Some(vlan), why_not_parent: None }),
+        Ok((Err(Error::ProgramAttached { interface }), _)) => {
+            let taken = taken(&interface, &ground.interface.name);
+            // It may take all that would come.
+            if is_bare {
+                return Err(taken);
+            }
+            taken
+        }
+        Ok((Err(error), _)) => text(error),
+        Err(why) => why,
+    };
+    if config.attach.is_some() {
+        return Err(why);
+    }
+    match itself(Some(AttachMode::Generic)) {
+        Ok(link) => Ok(Attached { link, vlan: None, why_not_parent: Some(why) }),
+        // It is refused everywhere, as without privileges.
+        Err(again) if again == why => Err(why),
+        Err(other) => Err(format!("{other} (not native: {why})")),
+    }
+}
+
+/// Another program has the parent. netd is no remedy: it leaves that to those who use it without a tag.
+fn taken(parent: &str, interface: &str) -> String {
+    format!(
+        "another XDP program is attached to {parent}, which has one for itself and all of its VLANs: end its owner (`bpftool \
+         net` names it), or choose generic mode if it leaves the frames of {interface}"
+    )
+}
+
+/// Loads the program for frames of this network, and attaches it to this interface.
+fn load(
+    config: &XdpConfig,
+    Ground { interface, layer, .. }: &Ground,
+    network: u16,
+    to: &Interface,
+    wanted: Option<AttachMode>,
+    awaited: Awaited,
+) -> Result<Link, Error> {
+    let mode = if layer.bare_ends().is_some() { Mode::L2 } else { Mode::L3 };
+    let program = Program::load_for(mode, network, interface.mtu)?;
+    for number in config.numbers() {
         layer.ends().iter().try_for_each(|end| program.add(*end, *number))?;
     }
     let attach = if awaited == Awaited::All { Link::attach_patiently } else { Link::attach };
-    let link = attach(program, interface, config.attach)?;
-    let headroom = u32::from(if mode == Mode::L2 { BARE_SHIFT } else { UDP_SHIFT });
-    let waits = awaited != Awaited::Nothing;
-    let queues = numbers.iter().map(|number| Queue::open(&link, *number, config.bind, headroom, waits));
-    let queues = queues.collect::<Result<_, _>>()?;
-    Ok((Attachment::Own { link, _groups: groups }, queues))
+    attach(program, to, wanted)
+}
+
+impl Attached {
+    /// What is refused, with the reason why it is not on the parent.
+    fn with_reason(&self, refused: String) -> String {
+        match &self.why_not_parent {
+            Some(why) => format!("{refused} (not native: {why})"),
+            None => refused,
+        }
+    }
 }
 
 impl Attachment {
+    pub(crate) fn by_netd(client: Client, ground: &Ground) -> Attachment {
+        Attachment::Netd { client, why_not_parent: by_netd_behind_driver(ground) }
+    }
+
     /// Where the program runs, and why it is not in the driver if that was tried.
     pub fn attached(&self) -> (AttachMode, Option<String>) {
         match self {
-            Attachment::Own { link, .. } => (link.attached(), link.why_not_native().map(ToString::to_string)),
-            Attachment::Netd(client) => (client.attached(), client.why_not_native()),
+            Attachment::Own { attached: Attached { link, why_not_parent, .. }, .. } => {
+                let why = link.why_not_native().map(ToString::to_string);
+                (link.attached(), why.or_else(|| why_not_parent.clone()))
+            }
+            Attachment::Netd { client, why_not_parent } => {
+                let why = client.why_not_native();
+                (client.attached(), why.map(|why| why_not_parent.clone().unwrap_or(why)))
+            }
         }
     }
 
-    /// Is our program still there, as far as this process can tell? netd looks itself. *Cost*: two system calls, or none.
-    pub fn is_attached(&self) -> bool {
+    /// The VLAN whose frames come and go by the parent, with tags.
+    pub fn vlan(&self) -> Option<&Vlan> {
         match self {
-            Attachment::Own { link, .. } => link.is_attached(),
-            Attachment::Netd(_) => true,
+            Attachment::Own { attached, .. } => attached.vlan.as_ref(),
+            Attachment::Netd { .. } => None,
+        }
+    }
+
+    /// Why our program gets no frames any more, as far as this process can tell; netd looks itself. *Cost*: two system
+    /// calls, five by the parent of a VLAN, or none.
+    pub fn why_lost(&self) -> Option<String> {
+        match self {
+            Attachment::Own { attached, .. } if !attached.link.is_attached() => {
+                Some("the program was detached".into())
+            }
+            Attachment::Own { attached, .. } => attached.vlan.as_ref().and_then(Vlan::why_no_tags),
+            Attachment::Netd { .. } => None,
         }
     }
 
     /// Receives at the new ends from now on, and at none of the old ones besides. Returns how many changes failed.
     pub fn follow(&self, queues: &[Queue], old: &[SocketAddr], new: &[SocketAddr]) -> u64 {
         let link = match self {
-            Attachment::Own { link, .. } => link,
-            Attachment::Netd(client) => return u64::from(!client.receive(new)),
+            Attachment::Own { attached, .. } => &attached.link,
+            Attachment::Netd { client, .. } => return u64::from(!client.receive(new)),
         };
         let (program, mut failed) = (link.program(), 0);
         for queue in queues.iter().map(Queue::number) {
@@ -140,7 +269,7 @@ impl Attachment {
     /// Readable when netd has something to say: then call [`Attachment::hear`].
     pub fn watch(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            Attachment::Netd(client) => Some(client.fd()),
+            Attachment::Netd { client, .. } => Some(client.fd()),
             Attachment::Own { .. } => None,
         }
     }
@@ -148,12 +277,12 @@ impl Attachment {
     /// Takes what netd says.
     pub fn hear(&self) -> Heard {
         match self {
-            Attachment::Netd(client) => client.hear(),
+            Attachment::Netd { client, .. } => client.hear(),
             Attachment::Own { .. } => Heard::default(),
         }
     }
 
     pub fn is_by_netd(&self) -> bool {
-        matches!(self, Attachment::Netd(_))
+        matches!(self, Attachment::Netd { .. })
     }
 }

@@ -180,17 +180,15 @@ impl Try {
         let text = |error: taut_xdp::Error| error.to_string();
         is_up(&self.config.interface).map_err(text)?;
         let ground = Ground::lay(&self.config, self.reached.clone()).map_err(|error| error.to_string())?;
-        let (interface, layer) = (&ground.interface, &ground.layer);
         let (attachment, queues) = match answered {
-            Some(asking) => attachment::adopt(asking, layer.ends())?,
+            Some(asking) => attachment::adopt(asking, &ground)?,
             None => {
                 if let Some(connection) = self.connect()? {
                     let sockets: Vec<_> = sockets.iter().map(AsFd::as_fd).collect();
-                    let interface = interface.clone();
-                    let asking = Asking::new(connection, &self.config, interface, layer.ends(), &sockets)?;
+                    let asking = attachment::ask(connection, &self.config, &ground, &sockets)?;
                     return Ok(Done::Asks(Box::new(asking)));
                 }
-                attachment::own(&self.config, interface, layer, self.awaited)?
+                attachment::own(&self.config, &ground, self.awaited)?
             }
         };
         let port = XdpPort::with(&self.config, &self.reached, ground, attachment, queues);

@@ -25,14 +25,16 @@ pub(crate) struct Told {
     pub mtu: Option<u32>,
     /// Its address of Ethernet, if that was told.
     pub mac: Option<[u8; 6]>,
-    /// It has been removed from this network.
+    /// It has been removed from this network, or its parent has.
     pub is_removed: bool,
-    /// Something was told of it, or of another one that has its name.
+    /// Something was told of it, of its parent, or of another one that has its name.
     pub is_any: bool,
 }
 
 pub(crate) struct LinkWatch {
     interface: u32,
+    /// The number of the parent, if it is an interface of a VLAN.
+    parent: Option<u32>,
     name: String,
     watch: Watch,
     /// It is made with the port: whoever asks later may be a thread in another network.
@@ -44,7 +46,13 @@ impl LinkWatch {
     pub fn open(interface: u32, name: &str) -> Result<LinkWatch> {
         let refused = |errno| Error::Error(format!("netlink: {errno}; {}", remedy(errno)));
         let watch = Watch::open(LINKS).map_err(refused)?;
-        Ok(LinkWatch { interface, name: name.into(), watch, socket: Socket::of_routes().map_err(refused)? })
+        let socket = Socket::of_routes().map_err(refused)?;
+        Ok(LinkWatch { interface, parent: None, name: name.into(), watch, socket })
+    }
+
+    /// What is told of this one, its parent, is something of it, too: frames come by that.
+    pub fn has_parent(&mut self, parent: u32) {
+        self.parent = Some(parent);
     }
 
     /// Readable when the kernel tells something: then call [`LinkWatch::hear`].
@@ -56,15 +64,15 @@ impl LinkWatch {
     /// than the socket holds it is asked, which may wait.
     pub fn hear(&mut self) -> Told {
         let (mut told, mut missed) = (Told::default(), false);
-        let LinkWatch { interface, name, watch, .. } = self;
+        let LinkWatch { interface, parent, name, watch, .. } = self;
+        let is_own =
+            |body: &[u8]| word(body, INDEX_AT).is_some_and(|of| of == *interface || Some(of) == *parent);
         watch.hear(|heard| match heard {
             Heard::Message(NEW_LINK, body) => {
                 told.note(body, *interface);
-                told.is_any |= word(body, INDEX_AT) == Some(*interface) || has_name(body, name);
+                told.is_any |= is_own(body) || has_name(body, name);
             }
-            Heard::Message(DELETE_LINK, body) => {
-                told.is_removed |= word(body, INDEX_AT) == Some(*interface) && is_of_links(body);
-            }
+            Heard::Message(DELETE_LINK, body) => told.is_removed |= is_own(body) && is_of_links(body),
             Heard::Message(..) => {}
             Heard::TooMuch => missed = true,
         });
@@ -173,6 +181,22 @@ mod tests {
             change_too_often();
             ip("link del xa");
             assert!(heard(&mut watch).is_removed);
+        });
+    }
+
+    #[test]
+    fn what_is_told_of_the_parent_is_something_of_it() {
+        with_pair("what_is_told_of_the_parent_is_something_of_it", ["", ""], |pair| {
+            pair.enter(End::A);
+            ip("link add ya type veth peer name yb");
+            let mut watch = LinkWatch::open(1, "lo").unwrap();
+            ip("link set ya mtu 1400");
+            assert_eq!(watch.hear(), Told::default(), "it is nobody's parent");
+            watch.has_parent(Interface::named("ya").unwrap().index);
+            ip("link set ya mtu 1300");
+            assert_eq!(watch.hear(), Told { is_any: true, ..Told::default() });
+            ip("link del ya");
+            assert!(watch.hear().is_removed);
         });
     }
 

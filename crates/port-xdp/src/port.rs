@@ -6,10 +6,10 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use taut_base::{Error, Locator, Result, Time};
-use taut_ethernet::{Carrier, Layer, Put, Reached, Station, Stats};
+use taut_ethernet::{Carrier, Layer, Put, Reached, Station, Stats, Tag};
 use taut_mem::Chunks;
 use taut_port::Frame;
-use taut_xdp::{AttachMode, BindMode, Glance, Interface};
+use taut_xdp::{AttachMode, BindMode, Glance, Interface, Vlan};
 
 use crate::attachment::{self, Attachment};
 use crate::comeback::Comeback;
@@ -22,13 +22,13 @@ const _: () = assert!(taut_ethernet::ETHERTYPE == taut_xdp::ETHERTYPE, "what is 
 /// What a port past the kernel is opened with.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct XdpConfig {
-    /// The interface, by its name.
+    /// The interface, by its name. One of a VLAN is used by the driver of its parent, with tags, if that can be.
     pub interface: String,
-    /// The queues, by their numbers: what comes by others is the kernel's. Which of them sends is said by
-    /// [`XdpPort::set_mark`]. None named: the first.
+    /// The queues, by their numbers: what comes by others is the kernel's. They are those of the parent where that is
+    /// used. Which of them sends is said by [`XdpPort::set_mark`]. None named: the first.
     pub queues: Vec<u32>,
     /// The priority that frames carry in a tag (IEEE 802.1Q, PCP), for switches and network cards that let some go
-    /// first; `None`: they carry no tag. *Range*: 0 to 7.
+    /// first; `None`: they carry no tag, or that of the VLAN with the lowest priority. *Range*: 0 to 7.
     pub priority: Option<u8>,
     /// Where the kernel runs the program; `None`: in the driver if it can.
     pub attach: Option<AttachMode>,
@@ -91,6 +91,8 @@ pub struct XdpPort {
     pub(crate) chunks: Vec<Arc<Chunks>>,
     pub(crate) carrier: Carrier,
     pub(crate) interface: Interface,
+    /// Do frames go without the priority that was wanted?
+    leaves_priority: bool,
     link: LinkWatch,
     /// Why netd does not have it receive, as it was told.
     refused: Option<String>,
@@ -101,6 +103,8 @@ pub struct XdpPort {
 pub(crate) struct Ground {
     pub interface: Interface,
     pub layer: Layer,
+    /// The VLAN that it is of, or why that cannot be had by its parent.
+    pub vlan: Option<std::result::Result<Vlan, String>>,
     link: LinkWatch,
 }
 
@@ -118,7 +122,11 @@ impl Ground {
         let now = link.look();
         (interface.mtu, interface.mac) = (now.mtu.unwrap_or(interface.mtu), now.mac.unwrap_or(interface.mac));
         let layer = Layer::open(&interface.name, interface.index, interface.mac, reached)?;
-        Ok(Ground { interface, layer, link })
+        let vlan = Vlan::of(&interface).map_err(|error| Error::Error(error.to_string()))?;
+        if let Some(Ok(vlan)) = &vlan {
+            link.has_parent(vlan.parent.index);
+        }
+        Ok(Ground { interface, layer, vlan, link })
     }
 }
 
@@ -135,8 +143,7 @@ impl XdpPort {
             return Err(refused(format!("xdp_queues names queue {queue} twice: name it once")));
         }
         let ground = Ground::lay(config, reached.clone())?;
-        let (attachment, queues) =
-            attachment::open(config, &ground.interface, &ground.layer, sockets).map_err(refused)?;
+        let (attachment, queues) = attachment::open(config, &ground, sockets).map_err(refused)?;
         Ok(XdpPort::with(config, &reached, ground, attachment, queues))
     }
 
@@ -148,14 +155,31 @@ impl XdpPort {
         attachment: Attachment,
         queues: Vec<Queue>,
     ) -> XdpPort {
-        let Ground { interface, layer, link } = ground;
+        let Ground { interface, layer, vlan, link } = ground;
         let comeback = Comeback::new(config, reached, attachment.is_by_netd());
-        let station = Station { mac: interface.mac, priority: config.priority };
+        let tag = match (attachment.vlan(), vlan) {
+            (Some(vlan), _) => Tag::of(vlan.network, config.priority),
+            // The kernel adds one to each frame, and switches look at no second one within.
+            (None, Some(_)) => None,
+            (None, None) => Tag::of(0, config.priority),
+        };
+        let leaves_priority = config.priority.is_some() && tag.is_none();
+        let station = Station { mac: interface.mac, tag };
         let room = queues.first().map_or(0, Queue::room);
         let carrier = Carrier::new(station, layer, room, interface.mtu as usize);
         let chunks = queues.iter().map(Queue::chunks).cloned().collect();
-        let attachment = Some(attachment);
-        XdpPort { attachment, queues, sends_by: 0, chunks, carrier, interface, link, refused: None, comeback }
+        XdpPort {
+            attachment: Some(attachment),
+            queues,
+            sends_by: 0,
+            chunks,
+            carrier,
+            interface,
+            leaves_priority,
+            link,
+            refused: None,
+            comeback,
+        }
     }
 
     /// Receives at these addresses from now on: the interface's have changed. Without IP there are none.
@@ -188,7 +212,7 @@ impl XdpPort {
         Some(Probed { attached, why_not_native, bound, queues })
     }
 
-    /// The same for people: `eth0 queue 0, native, zero-copy`.
+    /// The same for people: `eth0 queue 0, native, zero-copy`, `eth0.5 (VLAN 5 of eth0) queue 0, native, zero-copy`.
     pub fn describe(&self) -> String {
         let numbers: Vec<String> = self.queues.iter().map(|queue| queue.number().to_string()).collect();
         let name = &self.interface.name;
@@ -197,7 +221,11 @@ impl XdpPort {
         let bound = if probed.bound == BindMode::Copy { "copied by the kernel" } else { "zero-copy" };
         let why = probed.why_not_native.map(|why| format!(" (not native: {why})")).unwrap_or_default();
         let layer = if self.carrier.layer().bare_ends().is_some() { ", without IP" } else { "" };
-        format!("{name} queue {}, {attached}, {bound}{layer}{why}", numbers.join(" and "))
+        let vlan = self.attachment.as_ref().and_then(Attachment::vlan);
+        let of = vlan.map(|Vlan { network, parent }| format!(" (VLAN {network} of {})", parent.name));
+        let of = of.unwrap_or_default();
+        let tag = if self.leaves_priority { ", without xdp_pcp" } else { "" };
+        format!("{name}{of} queue {}, {attached}, {bound}{layer}{tag}{why}", numbers.join(" and "))
     }
 
     /// The interface's number, which it keeps when it is given another name.
@@ -250,8 +278,8 @@ impl XdpPort {
             Some("the interface was removed".into())
         } else if told.mac.is_some_and(|mac| mac != self.interface.mac) {
             Some("its address of Ethernet has changed".into())
-        } else if told.is_any && !attachment.is_attached() {
-            Some("the program was detached".into())
+        } else if told.is_any {
+            attachment.why_lost().map(Into::into)
         } else {
             None
         };
@@ -276,21 +304,21 @@ impl XdpPort {
         self.carrier.layer().next_timeout().min(self.comeback.due())
     }
 
-    /// Looks for the ways to hosts, and whether the program is still there, if it is time. Returns whether frames may have
+    /// Looks for the ways to hosts, and whether frames still come to the program, if it is time. Returns whether frames may have
     /// another length than before, and what to warn of.
     pub fn on_timeout(&mut self, now: Time) -> (bool, Option<String>) {
         let is_other_length = self.carrier.layer_mut().on_timeout(now);
         (is_other_length, self.look(now))
     }
 
-    /// Looks whether the program is still there, if it is time. Returns what to warn of.
+    /// Looks whether frames still come to the program, if it is time. Returns what to warn of.
     fn look(&mut self, now: Time) -> Option<String> {
         let attachment = self.attachment.as_ref().filter(|_| self.comeback.due() <= now)?;
-        if attachment.is_attached() {
+        let Some(why) = attachment.why_lost() else {
             self.comeback.look_later(now);
             return None;
-        }
-        self.lose(now, "the program was detached")
+        };
+        self.lose(now, &why)
     }
 
     /// Is there a way to a destination that is known, and past the kernel? If it is not known yet the kernel is asked soon.
@@ -359,8 +387,12 @@ impl XdpPort {
 #[cfg(test)]
 mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    use taut_ethernet::FrameEnds;
+    use taut_testbed::{End, Pair, await_that, set_feature, with_pair};
 
     use super::*;
+    use crate::attachment::Awaited;
+    use crate::comeback::LOOK;
     use crate::netd::{Client, Connection, Message};
 
     /// A port without queues, and the netd that it has them by.
@@ -371,8 +403,39 @@ mod tests {
         let config = XdpConfig { interface: "lo".into(), ..XdpConfig::default() };
         let reached = Reached::Ip(vec![([127, 0, 0, 1], 7_411).into()]);
         let ground = Ground::lay(&config, reached.clone()).unwrap();
-        let port = XdpPort::with(&config, &reached, ground, Attachment::Netd(client), Vec::new());
+        let attachment = Attachment::by_netd(client, &ground);
+        let port = XdpPort::with(&config, &reached, ground, attachment, Vec::new());
         (port, Connection::of(other))
+    }
+
+    /// A rule of netd names one network, and who has a queue of the parent sends into all.
+    #[test]
+    fn netd_opens_that_of_a_vlan_behind_the_driver() {
+        let (own, _netd) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        let connection = || Connection::of(own.try_clone().unwrap());
+        let config = XdpConfig { interface: "lo".into(), priority: Some(6), ..XdpConfig::default() };
+        let reached = Reached::Ip(vec![([127, 0, 0, 1], 7_411).into()]);
+        let lay = || {
+            let mut ground = Ground::lay(&config, reached.clone()).unwrap();
+            ground.vlan = Some(Ok(Vlan { network: 5, parent: ground.interface.clone() }));
+            ground
+        };
+        let why = "`taut netd` opens lo behind its driver only, as it is of a VLAN: ";
+        for (attach, is_asked) in
+            [(None, true), (Some(AttachMode::Generic), true), (Some(AttachMode::Native), false)]
+        {
+            let asked = attachment::ask(connection(), &XdpConfig { attach, ..config.clone() }, &lay(), &[]);
+            assert!(asked.as_ref().err().is_none_or(|refused| refused.starts_with(why)));
+            assert_eq!(asked.is_ok(), is_asked, "{attach:?}");
+        }
+        for (told, is_said) in [("lo has no native XDP", true), ("", false)] {
+            let (client, ground) = (Client::new(connection(), AttachMode::Generic, told.into()), lay());
+            let attachment = Attachment::by_netd(client, &ground);
+            let text = XdpPort::with(&config, &reached, ground, attachment, Vec::new()).describe();
+            assert!(text.contains("generic, zero-copy, without xdp_pcp"), "{text}");
+            assert_eq!(text.contains(&format!("(not native: {why}")), is_said, "{text}");
+        }
     }
 
     /// After a comeback nobody waits for the first answer.
@@ -407,6 +470,111 @@ mod tests {
         let (mut port, netd) = by_netd();
         drop(netd);
         assert!(port.hear(Time(0)).1.is_some_and(|line| line.starts_with("XDP on lo: netd has ended: ")));
+    }
+
+    const PORT: u16 = 7_411;
+
+    /// Without IP at one end of a cable, for frames of this network, as if its interface was one of a VLAN.
+    fn of_vlan(pair: &Pair, end: End, network: u16, priority: Option<u8>) -> XdpPort {
+        pair.enter(end);
+        set_feature(end.name(), "rx-vlan-hw-parse", false);
+        let config = XdpConfig { interface: end.name().into(), priority, ..XdpConfig::default() };
+        let own = Locator::ethernet([0; 6], PORT);
+        let reached = Reached::Bare(FrameEnds { user: vec![own], metatraffic: Vec::new() });
+        let mut ground = Ground::lay(&config, reached.clone()).unwrap();
+        assert_eq!(ground.vlan, None);
+        ground.vlan = (network > 0).then(|| Ok(Vlan { network, parent: ground.interface.clone() }));
+        let (attachment, queues) = attachment::own(&config, &ground, Awaited::All).unwrap();
+        XdpPort::with(&config, &reached, ground, attachment, queues)
+    }
+
+    /// The first that comes, and where it lies, of eight bytes.
+    fn first(port: &mut XdpPort) -> (Vec<u8>, usize) {
+        let mut got = None;
+        await_that("something comes", || {
+            port.receive_from(0, 1, &mut |frame| {
+                got = Some((frame.bytes.to_vec(), frame.bytes.as_ptr() as usize % 8));
+            });
+            got.is_some()
+        });
+        got.unwrap_or_default()
+    }
+
+    #[test]
+    fn frames_of_a_vlan_are_for_those_of_it_only() {
+        with_pair("frames_of_a_vlan_are_for_those_of_it_only", ["", ""], |pair| {
+            for of in [0, 5, 6] {
+                let mut far = of_vlan(pair, End::B, of, None);
+                let to = Locator::ethernet(far.interface.mac, PORT);
+                // Those of others come before those of its own, and are the kernel's.
+                let networks = [0, 5, 6].into_iter().filter(|network| *network != of).chain([of]);
+                for network in networks {
+                    let mut near = of_vlan(pair, End::A, network, Some(6));
+                    let text = near.describe();
+                    let called = format!("xa (VLAN {network} of xa) queue 0, native");
+                    assert_eq!(text.starts_with(&called), network > 0, "{text}");
+                    assert!(near.send(&to, &[b"VLAN", &[network as u8; 1_400]]));
+                    near.flush();
+                    assert_eq!(near.stats().datagrams_out, 1);
+                }
+                let (bytes, place) = first(&mut far);
+                assert_eq!(bytes, [&b"VLAN"[..], &[of as u8; 1_400]].concat());
+                assert_eq!(
+                    place,
+                    if of == 0 { 0 } else { 4 },
+                    "a tag that only some have moves what is behind it"
+                );
+                assert_eq!(far.stats().in_place_in, 1);
+                assert_eq!((far.stats().not_ours, far.stats().malformed), (0, 0));
+            }
+        });
+    }
+
+    #[test]
+    fn tags_that_are_taken_off_later_are_noticed() {
+        with_pair("tags_that_are_taken_off_later_are_noticed", ["", ""], |pair| {
+            let mut port = of_vlan(pair, End::A, 5, None);
+            assert_eq!((port.look(Time(0)), port.next_timeout()), (None, Time(0) + LOOK));
+            assert_eq!(port.hear(Time(0)), (false, None));
+            set_feature("xa", "rx-vlan-hw-parse", true);
+            let why = "xa takes the tags of VLANs off before a program sees them: have it leave them (`ethtool -K xa \
+                       rxvlan off`), or choose generic mode";
+            let instead = "nobody is reached there until it can be had again";
+            assert_eq!(port.hear(Time(0)).1, Some(format!("XDP on xa: {why}: {instead}")));
+            assert!(port.is_to_try(Time(0)));
+            drop(port);
+            let mut plain = of_vlan(pair, End::A, 0, None);
+            set_feature("xa", "rx-vlan-hw-parse", true);
+            assert_eq!((plain.hear(Time(0)).1, plain.look(Time(0))), (None, None), "it looks at no tag");
+        });
+    }
+
+    /// A tag of its own would stand within the one that the interface adds.
+    #[test]
+    fn behind_the_driver_of_a_vlan_there_is_no_tag() {
+        with_pair("behind_the_driver_of_a_vlan_there_is_no_tag", ["", ""], |pair| {
+            pair.enter(End::A);
+            let config = XdpConfig { interface: "xa".into(), priority: Some(6), ..XdpConfig::default() };
+            let reached = Reached::Bare(FrameEnds::default());
+            let open = |vlan: &str, attach, queues: &[u32]| {
+                let config = XdpConfig { attach, queues: queues.to_vec(), ..config.clone() };
+                let mut ground = Ground::lay(&config, reached.clone()).unwrap();
+                ground.vlan = Some(Err(vlan.to_owned()));
+                let (attachment, queues) = attachment::own(&config, &ground, Awaited::All)?;
+                let port = XdpPort::with(&config, &reached, ground, attachment, queues);
+                Ok::<_, String>((port.describe(), port.carrier.path_size(&Locator::ethernet([2; 6], 1))))
+            };
+            let bare = 1_500 - 8;
+            let (text, size) = open("tags are off", None, &[0]).unwrap();
+            let wanted =
+                "generic, copied by the kernel, without IP, without xdp_pcp (not native: tags are off)";
+            assert_eq!((text.as_str(), size), (&*format!("xa queue 0, {wanted}"), Some(bare)));
+            let (text, _) = open("tags are off", Some(AttachMode::Generic), &[0]).unwrap();
+            assert!(text.ends_with("without xdp_pcp"), "it was wanted so: {text}");
+            assert_eq!(open("tags are off", Some(AttachMode::Native), &[0]).err().unwrap(), "tags are off");
+            let told = open("tags are off", None, &[7]).err().unwrap();
+            assert!(told.contains("no queue 7") && told.ends_with("(not native: tags are off)"), "{told}");
+        });
     }
 
     #[test]

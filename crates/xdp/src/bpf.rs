@@ -12,6 +12,7 @@ use crate::assembler::Instruction;
 
 /// Types of maps.
 pub(crate) const HASH: u32 = 1;
+pub(crate) const ARRAY: u32 = 2;
 pub(crate) const XSKMAP: u32 = 17;
 
 /// Attached to the driver, or behind it to the kernel's own receive path (linux/if_link.h).

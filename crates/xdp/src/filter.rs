@@ -16,14 +16,16 @@ pub const ETHERTYPE: u16 = 0x88b5;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// UDP over IPv4 or IPv6 to one of our addresses and ports, with a message of RTPS in it, in packets as long as the
-    /// MTU at most.
+    /// MTU at most, of our network.
     L3,
-    /// Ethernet of [`ETHERTYPE`].
+    /// Ethernet of [`ETHERTYPE`], of our network.
     L2,
 }
 
-/// The number of the map of destinations. Only mode L3 has one.
+/// The number of the map of destinations in mode L3, and of that of networks in mode L2.
 pub(crate) const DESTINATIONS: usize = 1;
+/// The places of the map of networks: one for each number that a tag can have, 0 for what is of none.
+pub(crate) const NETWORKS: u32 = 1 << 12;
 /// The number of the map of sockets.
 pub(crate) const SOCKETS: usize = 0;
 
@@ -47,10 +49,12 @@ const UDP: i16 = 8;
 const KEY: i16 = -(size_of::<Key>() as i16);
 const KEY_PORT: i16 = KEY + 16;
 const KEY_QUEUE: i16 = KEY_PORT + 2;
+/// In mode L2 it is the key alone.
+const KEY_NETWORK: i16 = KEY_QUEUE + 2;
 
 const UDP_AND_MAGIC: i16 = UDP + MAGIC.len() as i16;
 
-/// The bits of a tag that name a network: those of network 0 have a priority only.
+/// The bits of a tag that name a network; the others are a priority.
 const NETWORK: u16 = 0x0fff;
 
 const TYPE_VLAN: u16 = 0x8100;
@@ -62,22 +66,24 @@ const MAGIC: [u8; 4] = *b"RTPS";
 
 /// A destination as the map of them has it, address and port in the order of the network. A port alone does not do: a
 /// host may pass on, by routes or bridges, what is for the same port of another one. The queue is in it because queues
-/// have different owners: what comes by another one's queue is the kernel's, which knows whose it is.
+/// have different owners: what comes by another one's queue is the kernel's, which knows whose it is. The network (VID; 0:
+/// none) is in it because others may have the same address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub(crate) struct Key {
     address: [u8; 16],
     port: [u8; 2],
     queue: u16,
+    network: u32,
 }
 
 impl Key {
-    pub fn new(to: SocketAddr, queue: u16) -> Key {
+    pub fn new(to: SocketAddr, queue: u16, network: u16) -> Key {
         let address = match to.ip() {
             IpAddr::V4(v4) => v4.to_ipv6_mapped(),
             IpAddr::V6(v6) => v6,
         };
-        Key { address: address.octets(), port: to.port().to_be_bytes(), queue }
+        Key { address: address.octets(), port: to.port().to_be_bytes(), queue, network: network.into() }
     }
 }
 
@@ -103,7 +109,13 @@ pub(crate) fn assemble(mode: Mode) -> Code {
     ethertype(&mut code, pass);
     match mode {
         Mode::L3 => udp(&mut code, pass),
-        Mode::L2 => code.jump_unless(R3, half(ETHERTYPE), pass),
+        Mode::L2 => {
+            code.jump_unless(R3, half(ETHERTYPE), pass);
+            code.copy(R2, R10);
+            code.add(R2, i32::from(KEY_NETWORK));
+            look_up(&mut code, pass);
+            code.jump_if(R3, 0, pass);
+        }
     }
     code.load(Size::Word, R2, R6, RX_QUEUE_INDEX);
     code.map(R1, SOCKETS);
@@ -124,20 +136,29 @@ fn require(code: &mut Assembler, len: i16, pass: Label) {
     code.jump_if_above(R2, R8, pass);
 }
 
-/// Leaves the ethertype in R3; a tag is behind R7 then. What is of a network of its own is for the kernel's device of
-/// that one: passes.
+/// Leaves the ethertype in R3, and the network in the key; a tag is behind R7 then.
 fn ethertype(code: &mut Assembler, pass: Label) {
     let untagged = code.label();
     require(code, ETHERNET, pass);
     code.load(Size::Half, R3, R7, ETHERNET - 2);
+    code.set(R9, 0);
     code.jump_unless(R3, half(TYPE_VLAN), untagged);
     require(code, ETHERNET + TAG, pass);
-    code.load(Size::Half, R3, R7, ETHERNET);
-    code.and(R3, half(NETWORK));
-    code.jump_unless(R3, 0, pass);
+    code.load(Size::Half, R9, R7, ETHERNET);
+    code.and(R9, half(NETWORK));
+    code.network16(R9);
     code.load(Size::Half, R3, R7, ETHERNET + TAG - 2);
     code.add(R7, i32::from(TAG));
     code.place(untagged);
+    code.store(Size::Word, R10, KEY_NETWORK, R9);
+}
+
+/// Leaves in R3 what the second map has for the key that R2 points to, or passes if it has nothing.
+fn look_up(code: &mut Assembler, pass: Label) {
+    code.map(R1, DESTINATIONS);
+    code.call(MAP_LOOKUP_ELEM);
+    code.jump_if(R0, 0, pass);
+    code.load(Size::Word, R3, R0, 0);
 }
 
 /// Passes unless a message of RTPS for one of our destinations is in it.
@@ -163,10 +184,7 @@ fn udp(code: &mut Assembler, pass: Label) {
     code.store(Size::Half, R10, KEY_QUEUE, R3);
     code.copy(R2, R10);
     code.add(R2, i32::from(KEY));
-    code.map(R1, DESTINATIONS);
-    code.call(MAP_LOOKUP_ELEM);
-    code.jump_if(R0, 0, pass);
-    code.load(Size::Word, R3, R0, 0);
+    look_up(code, pass);
     code.jump_if_above(R9, R3, pass);
 }
 
@@ -212,8 +230,8 @@ fn ipv6(code: &mut Assembler, pass: Label) {
 /// store the low byte first.
 pub(crate) fn tags(mode: Mode) -> [[u8; 8]; 2] {
     let [sha256, sha1]: [u64; 2] = match mode {
-        Mode::L3 => [0x87ec_eba1_538b_253d, 0xdda0_d7ec_c50a_d11e],
-        Mode::L2 => [0x4f4d_8c39_b7cd_3914, 0x76a8_ab40_6245_b5cc],
+        Mode::L3 => [0xfaad_cee4_422f_9595, 0x1f02_72bc_8032_35fc],
+        Mode::L2 => [0x31b7_8282_984b_0f26, 0x9811_017c_de6e_4f46],
     };
     [sha256.to_be_bytes(), sha1.to_be_bytes()]
 }

@@ -14,6 +14,17 @@ use crate::bpf::last;
 
 /// ETHTOOL_GCHANNELS of linux/ethtool.h.
 const GET_CHANNELS: u32 = 0x3c;
+/// ETHTOOL_GFLAGS of linux/ethtool.h.
+const GET_FLAGS: u32 = 0x25;
+/// ETH_FLAG_RXVLAN of linux/ethtool.h.
+const TAKES_TAGS_OFF: u32 = 1 << 8;
+
+/// struct ethtool_value of linux/ethtool.h.
+#[repr(C)]
+struct Value {
+    cmd: u32,
+    data: u32,
+}
 
 /// struct ethtool_channels of linux/ethtool.h.
 #[repr(C)]
@@ -102,6 +113,16 @@ pub fn is_up(name: &str) -> Result<(), Error> {
     }
 }
 
+/// Does the interface of that name take the tags of VLANs (IEEE 802.1Q) off frames before a program sees them? Not if the
+/// kernel does not say so. *Cost*: three system calls.
+pub fn takes_tags_off(name: &str) -> bool {
+    let (Some(mut request), Ok(socket)) = (request(name), asked()) else { return false };
+    let mut flags = Value { cmd: GET_FLAGS, data: 0 };
+    // SAFETY: the structure of its command, alive through the call.
+    let told = unsafe { ethtool(&socket, &mut request, (&raw mut flags).cast()) };
+    told.is_ok() && flags.data & TAKES_TAGS_OFF != 0
+}
+
 /// What is asked about interfaces.
 pub(crate) fn asked() -> Result<OwnedFd, Errno> {
     socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
@@ -160,6 +181,7 @@ mod tests {
         assert_eq!((lo.name.as_str(), lo.index, lo.mac), ("lo", 1, [0; 6]));
         assert!(lo.mtu >= 1_500, "{lo:?}");
         assert_eq!((lo.rx_queues, lo.tx_queues), (None, None), "it has no channels");
+        assert!(!takes_tags_off("lo"));
     }
 
     #[test]
@@ -169,6 +191,7 @@ mod tests {
             assert_eq!(error, Error::NoInterface { interface: name.to_string() });
             assert!(error.to_string().contains("ip link"), "{error}");
             assert_eq!(is_up(name), Err(error));
+            assert!(!takes_tags_off(name));
         }
     }
 }

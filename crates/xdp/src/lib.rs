@@ -1,10 +1,10 @@
 //! Bare AF_XDP: what the kernel has of it, one small file for each concept.
 //!
 //! Owns the program in front of the kernel's stack and its maps ([`Program`]), its attachment ([`Link`]), the
-//! memory of frames ([`Umem`]), the rings ([`Producer`], [`Consumer`]) and the socket ([`Socket`]); and the rules by
-//! which a NIC chooses the queue ([`FlowRule`]). Knows
-//! nothing of RTPS but the four bytes a message begins with, writes no header, has no thread and looks at no
-//! clock; which frame is used for what is the caller's business. The port above it is the only caller.
+//! memory of frames ([`Umem`]), the rings ([`Producer`], [`Consumer`]) and the socket ([`Socket`]); the rules by which a
+//! NIC chooses the queue ([`FlowRule`]); and by which interface the frames of a VLAN come ([`Vlan`]). Knows nothing of RTPS
+//! but the four bytes a message begins with, writes no header, has no thread and looks at no clock; which frame is used
+//! for what is the caller's business. The port above it is the only caller.
 //!
 //! # The rules
 //! * **The kernel keeps all that is not ours.** The program redirects what it knows to the letter and passes
@@ -53,6 +53,7 @@ mod ring;
 mod socket;
 mod spread;
 mod umem;
+mod vlan;
 
 pub use error::Error;
 pub use filter::{ETHERTYPE, Mode};
@@ -60,10 +61,11 @@ pub use flow::{FlowFrames, FlowRule, flow_rules, insert_flow_rule, remove_flow_r
 pub use glance::Glance;
 pub use group::Membership;
 pub use handover::Handover;
-pub use interface::{Interface, is_up};
+pub use interface::{Interface, is_up, takes_tags_off};
 pub use link::{AttachMode, Link};
 pub use program::{MAX_DESTINATIONS, MAX_QUEUES, Program, Run, Verdict};
 pub use ring::{Consumer, Descriptor, Entry, GOES_ON, Peeked, Producer, Reserved};
 pub use socket::{BindMode, Rings, Socket, Statistics};
 pub use spread::{set_spread, spread};
 pub use umem::{ChunkSize, FreeFrames, MAX_PIECES, Umem};
+pub use vlan::Vlan;

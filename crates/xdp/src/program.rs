@@ -10,9 +10,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
 use crate::Error;
-use crate::bpf::{self, HASH, Map, XSKMAP};
+use crate::bpf::{self, ARRAY, HASH, Map, XSKMAP};
 use crate::error::BPF_CAPABILITIES;
-use crate::filter::{DESTINATIONS, Key, Mode, SOCKETS, assemble, longest_datagram, tags};
+use crate::filter::{DESTINATIONS, Key, Mode, NETWORKS, SOCKETS, assemble, longest_datagram, tags};
 
 /// How many destinations a program takes. A participant has one for each address of the interface and each of its
 /// queues, and a network has room for 120 participants by the rules of RTPS 2.5 §9.6.2.3; more cost 100 bytes each.
@@ -23,10 +23,19 @@ pub const MAX_QUEUES: u32 = 4_096;
 /// Our program, loaded and not attached.
 pub struct Program {
     fd: OwnedFd,
-    mode: Mode,
     mtu: u32,
+    /// The network that frames are of; 0: none.
+    network: u16,
     sockets: Map<u32, u32>,
-    destinations: Option<Map<Key, u32>>,
+    ours: Ours,
+}
+
+/// The map of what is ours.
+enum Ours {
+    /// The destinations, each with the longest datagram to it.
+    Destinations(Map<Key, u32>),
+    /// 1 for our network, 0 for others.
+    Networks(Map<u32, u32>),
 }
 
 /// What the program says to a frame.
@@ -50,23 +59,36 @@ pub struct Run {
 }
 
 impl Program {
-    /// Makes the maps, loads the program and looks whether the kernel has the one that was meant. `mtu` is that of the
-    /// interface, in bytes: in mode L3 longer packets are left to the kernel, now and if the interface's changes. The
-    /// program takes frames that lie in several buffers, if the kernel has such (Linux 5.18): then drivers that have them
-    /// run it natively at any MTU, also of the other end of a virtual cable.
+    /// Makes the maps, loads the program and looks whether the kernel has the one that was meant. Its frames have no tag,
+    /// or one of network 0; [`Program::load_for`] is for others. `mtu` is that of the interface, in bytes: in mode L3
+    /// longer packets are left to the kernel, now and if the interface's changes. The program takes frames that lie in
+    /// several buffers, if the kernel has such (Linux 5.18): then drivers that have them run it natively at any MTU, also
+    /// of the other end of a virtual cable.
     ///
     /// *Errors*: [`Error::NotAllowed`], [`Error::ProgramRejected`], [`Error::OtherProgram`]. *Cost*: four system
-    /// calls, and less than a millisecond of the verifier's.
+    /// calls, in mode L2 five, and less than a millisecond of the verifier's.
     pub fn load(mode: Mode, mtu: u32) -> Result<Program, Error> {
+        Program::load_for(mode, 0, mtu)
+    }
+
+    /// The same for frames with a tag of this network (IEEE 802.1Q, VID), and for no others. `mtu` is that of the VLAN's
+    /// interface. A frame that the driver has taken the tag off is the kernel's.
+    ///
+    /// *Errors*: a number above 4,094, and as above. *Cost*: as above.
+    pub fn load_for(mode: Mode, network: u16, mtu: u32) -> Result<Program, Error> {
+        if u32::from(network) >= NETWORKS - 1 {
+            let what = format!("no VLAN {network} can be: choose one below {}", NETWORKS - 1);
+            return Err(Error::BadParameter(what));
+        }
         let create = |errno| refused("bpf(BPF_MAP_CREATE)", errno);
         let sockets = Map::create(XSKMAP, MAX_QUEUES, "taut_sockets").map_err(create)?;
-        let destinations = match mode {
-            Mode::L3 => Some(Map::create(HASH, MAX_DESTINATIONS, "taut_ends").map_err(create)?),
-            Mode::L2 => None,
+        let ours = match mode {
+            Mode::L3 => Ours::Destinations(Map::create(HASH, MAX_DESTINATIONS, "taut_ends").map_err(create)?),
+            Mode::L2 => Ours::Networks(Map::create(ARRAY, NETWORKS, "taut_networks").map_err(create)?),
         };
         let mut maps = [-1; 2];
         maps[SOCKETS] = sockets.as_fd().as_raw_fd();
-        maps[DESTINATIONS] = destinations.as_ref().map_or(-1, |map| map.as_fd().as_raw_fd());
+        maps[DESTINATIONS] = ours.as_fd().as_raw_fd();
         let code = assemble(mode).with_maps(&maps);
         let load = |takes_pieces| bpf::load(&code, "taut_xdp", takes_pieces);
         let loaded = match load(true) {
@@ -79,12 +101,18 @@ impl Program {
         if !tags(mode).contains(&tag) {
             return Err(Error::OtherProgram { tag });
         }
-        Ok(Program { fd, mode, mtu, sockets, destinations })
+        if let Ours::Networks(networks) = &ours {
+            networks.update(network.into(), 1).map_err(|errno| refused("bpf(BPF_MAP_UPDATE_ELEM)", errno))?;
+        }
+        Ok(Program { fd, mtu, network, sockets, ours })
     }
 
     /// Which frames it redirects.
     pub fn mode(&self) -> Mode {
-        self.mode
+        match self.ours {
+            Ours::Destinations(_) => Mode::L3,
+            Ours::Networks(_) => Mode::L2,
+        }
     }
 
     /// The tag by which the kernel knows it, as `bpftool prog` shows it.
@@ -103,8 +131,8 @@ impl Program {
     /// The same for a socket whose chunks were made for another MTU than that of the interface when this was loaded:
     /// longer packets are left to the kernel.
     pub fn add_up_to(&self, to: SocketAddr, queue: u32, mtu: u32) -> Result<(), Error> {
-        let Some(destinations) = &self.destinations else { return Ok(()) };
-        destinations.update(key(to, queue)?, longest_datagram(to, mtu)).map_err(|errno| match errno {
+        let Ours::Destinations(destinations) = &self.ours else { return Ok(()) };
+        destinations.update(self.key(to, queue)?, longest_datagram(to, mtu)).map_err(|errno| match errno {
             Errno::TOOBIG => Error::TooManyDestinations,
             _ => refused("bpf(BPF_MAP_UPDATE_ELEM)", errno),
         })
@@ -112,8 +140,8 @@ impl Program {
 
     /// Passes messages to this address and UDP port that come by this queue, from now on; whether they were redirected.
     pub fn remove(&self, to: SocketAddr, queue: u32) -> Result<bool, Error> {
-        let Some(destinations) = &self.destinations else { return Ok(false) };
-        destinations.delete(key(to, queue)?).map_err(|errno| refused("bpf(BPF_MAP_DELETE_ELEM)", errno))
+        let Ours::Destinations(destinations) = &self.ours else { return Ok(false) };
+        destinations.delete(self.key(to, queue)?).map_err(|errno| refused("bpf(BPF_MAP_DELETE_ELEM)", errno))
     }
 
     /// Runs it on a frame without an interface, as one of queue 0, so many times. Frames have at least the 14
@@ -135,6 +163,13 @@ impl Program {
         self.sockets.update(queue, fd).map_err(|errno| refused("bpf(BPF_MAP_UPDATE_ELEM)", errno))
     }
 
+    fn key(&self, to: SocketAddr, queue: u32) -> Result<Key, Error> {
+        let number = u16::try_from(queue).ok().filter(|_| queue < MAX_QUEUES);
+        let number =
+            number.ok_or_else(|| Error::BadParameter(format!("no queue {queue} can be: choose a lower one")));
+        Ok(Key::new(to, number?, self.network))
+    }
+
     /// Passes the frames of a queue; whether a socket had them.
     pub(crate) fn remove_socket(&self, queue: u32) -> Result<bool, Error> {
         self.sockets.delete(queue).map_err(|errno| refused("bpf(BPF_MAP_DELETE_ELEM)", errno))
@@ -147,11 +182,13 @@ impl AsFd for Program {
     }
 }
 
-fn key(to: SocketAddr, queue: u32) -> Result<Key, Error> {
-    let number = u16::try_from(queue).ok().filter(|_| queue < MAX_QUEUES);
-    let number =
-        number.ok_or_else(|| Error::BadParameter(format!("no queue {queue} can be: choose a lower one")));
-    Ok(Key::new(to, number?))
+impl AsFd for Ours {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Ours::Destinations(map) => map.as_fd(),
+            Ours::Networks(map) => map.as_fd(),
+        }
+    }
 }
 
 /// What a refusal of bpf(2) means wherever it comes from.

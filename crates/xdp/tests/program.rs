@@ -2,18 +2,22 @@
 
 mod common;
 
-use common::station::{PORT, Station, link};
+use common::station::{PORT, Station, link_of};
 use taut_testbed::frame::{Udp, message, prioritized, tagged};
 use taut_testbed::{End, await_that, with_pair};
-use taut_xdp::{Link, Mode, Verdict};
+use taut_xdp::{Error, Link, Mode, Program, Verdict};
 
 fn verdict(link: &Link, frame: &[u8]) -> Verdict {
     link.program().test_run(frame, 1).expect("it runs").verdict
 }
 
 fn with_program(name: &str, mode: Mode, test: impl FnOnce(&Link) + Send + 'static) {
+    with_program_of(0, name, mode, test);
+}
+
+fn with_program_of(network: u16, name: &str, mode: Mode, test: impl FnOnce(&Link) + Send + 'static) {
     with_pair(name, ["", ""], move |pair| {
-        let link = link(pair, End::A, mode, None);
+        let link = link_of(network, pair, End::A, mode, None);
         let station = Station::open(&link, 0);
         test(&link);
         drop(station);
@@ -150,12 +154,56 @@ fn l2_takes_its_ethertype_only() {
     });
 }
 
-/// The rules, said again without the program: is the frame redirected?
-fn is_ours(mode: Mode, frame: &[u8]) -> bool {
+/// What is of no network, or of another one, is for the kernel and its devices.
+#[test]
+fn one_of_a_network_takes_its_frames_only() {
+    for mode in [Mode::L3, Mode::L2] {
+        with_program_of(5, "one_of_a_network_takes_its_frames_only", mode, move |link| {
+            let (udp, rtps) = (Udp::to_port(PORT), message(1, 64));
+            let frames = match mode {
+                Mode::L3 => vec![udp.ipv4(&rtps), udp.ipv6(&rtps)],
+                Mode::L2 => vec![udp.l2(&rtps)],
+            };
+            for frame in frames {
+                assert_eq!(verdict(link, &tagged(&frame)), Verdict::Redirect);
+                for (at, byte, what) in [(14, 0x00, "another priority"), (14, 0x10, "it may be dropped")] {
+                    let mut other = tagged(&frame);
+                    other[at] = byte;
+                    assert_eq!(verdict(link, &other), Verdict::Redirect, "{what}");
+                }
+                for (at, byte, what) in [(14, 0xc5, "VLAN 1285"), (15, 6, "VLAN 6"), (13, 0xa8, "802.1ad")] {
+                    let mut other = tagged(&frame);
+                    (other[12], other[at]) = (if at == 13 { 0x88 } else { 0x81 }, byte);
+                    assert_eq!(verdict(link, &other), Verdict::Pass, "{what}");
+                }
+                assert_eq!(verdict(link, &frame), Verdict::Pass, "of none");
+                assert_eq!(verdict(link, &prioritized(&frame)), Verdict::Pass, "a priority only");
+                assert_eq!(verdict(link, &tagged(&tagged(&frame))), Verdict::Pass, "two tags");
+                assert_eq!(verdict(link, &tagged(&prioritized(&frame))), Verdict::Pass, "two tags");
+            }
+            let shortest = if mode == Mode::L3 { 50 } else { 18 };
+            let frame = if mode == Mode::L3 { udp.ipv4(&rtps) } else { udp.l2(&rtps) };
+            cut(link, &tagged(&frame), shortest);
+        });
+    }
+}
+
+#[test]
+fn no_network_has_a_number_that_no_tag_may_have() {
+    for network in [4_095, 4_096, u16::MAX] {
+        let error = Program::load_for(Mode::L2, network, 1_500).err().unwrap();
+        let what = format!("no VLAN {network} can be: choose one below 4095");
+        assert_eq!(error, Error::BadParameter(what));
+    }
+}
+
+/// The rules, said again without the program: is the frame of this network redirected?
+fn is_ours(mode: Mode, network: u16, frame: &[u8]) -> bool {
     let half = |at: usize| frame.get(at..at + 2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]));
     let (ethertype, ip) = match half(12) {
-        Some(0x8100) if half(14).is_none_or(|tag| tag & 0x0fff != 0) => return false,
+        Some(0x8100) if half(14).is_none_or(|tag| tag & 0x0fff != network) => return false,
         Some(0x8100) => (half(16), 18),
+        _ if network != 0 => return false,
         other => (other, 14),
     };
     let Some(packet) = frame.get(ip..) else { return false };
@@ -185,7 +233,7 @@ fn is_ours(mode: Mode, frame: &[u8]) -> bool {
 }
 
 /// Frames that are ours or nearly so, with a few bytes changed and the end cut off, all from one seed.
-fn at_random(link: &Link, mode: Mode) {
+fn at_random(link: &Link, mode: Mode, network: u16) {
     const TRIES: usize = 50_000;
     let (udp, rtps) = (Udp::to_port(PORT), message(1, 24));
     let plain = [udp.ipv4(&rtps), udp.ipv6(&rtps), udp.l2(&rtps)];
@@ -200,8 +248,9 @@ fn at_random(link: &Link, mode: Mode) {
     let mut redirected = 0;
     for number in 0..TRIES {
         let mut frame = plain[below(3)].clone();
-        if below(2) == 0 {
+        if network > 0 || below(2) == 0 {
             frame = prioritized(&frame);
+            frame[15] = if below(4) > 0 { network as u8 } else { below(8) as u8 };
         }
         for _ in 0..below(3) {
             let at = 12 + below(frame.len() - 12);
@@ -210,7 +259,7 @@ fn at_random(link: &Link, mode: Mode) {
         if below(3) == 0 {
             frame.truncate(14 + below(frame.len() - 13));
         }
-        let expected = if is_ours(mode, &frame) { Verdict::Redirect } else { Verdict::Pass };
+        let expected = if is_ours(mode, network, &frame) { Verdict::Redirect } else { Verdict::Pass };
         redirected += usize::from(expected == Verdict::Redirect);
         assert_eq!(verdict(link, &frame), expected, "{mode:?}, frame {number}: {frame:02x?}");
     }
@@ -219,12 +268,20 @@ fn at_random(link: &Link, mode: Mode) {
 
 #[test]
 fn l3_frames_at_random() {
-    with_program("l3_frames_at_random", Mode::L3, |link| at_random(link, Mode::L3));
+    for network in [0, 5] {
+        with_program_of(network, "l3_frames_at_random", Mode::L3, move |link| {
+            at_random(link, Mode::L3, network);
+        });
+    }
 }
 
 #[test]
 fn l2_frames_at_random() {
-    with_program("l2_frames_at_random", Mode::L2, |link| at_random(link, Mode::L2));
+    for network in [0, 5] {
+        with_program_of(network, "l2_frames_at_random", Mode::L2, move |link| {
+            at_random(link, Mode::L2, network);
+        });
+    }
 }
 
 /// As short as a frame may be that is redirected, and each shorter one passes.

@@ -17,7 +17,7 @@ impl Wanted<'_> {
     }
 
     fn settings_of(&self, owner: &Owner) -> Step {
-        let mut settings = vec![format!("xdp_interface = {:?}", self.facts.interface)];
+        let mut settings = vec![format!("xdp_interface = {:?}", self.config.used_interface())];
         if self.config.without_ip {
             settings.push("xdp_layer = 2".to_owned());
         }
@@ -52,13 +52,14 @@ impl Wanted<'_> {
     }
 
     /// Participants that have critical queues of their own, and which: as many as there are queues, in the order of
-    /// domains and of their numbers; queues that are left go round again. One has them all where no ports are steered.
+    /// domains and of their numbers; queues that are left go round again. One has them all where no ports are steered, and
+    /// in a VLAN, whose interface netd opens behind the driver only.
     fn owners(&self) -> Vec<Owner> {
         let domains = if self.config.without_ip { &[][..] } else { &self.config.domains };
         let numbers = |domain: &u32| (0..self.config.participants).map(|number| (*domain, number)).collect();
         let all: Vec<(u32, u32)> = domains.iter().flat_map::<Vec<_>, _>(numbers).collect();
         let count = all.len().min(self.critical.len());
-        if count < 2 || self.facts.rules.is_err() || !self.sees_ports() {
+        if count < 2 || self.facts.rules.is_err() || !self.sees_ports() || self.config.vlan > 0 {
             return vec![Owner { participant: None, queues: self.critical.clone() }];
         }
         let of = |(first, participant)| Owner {

@@ -111,7 +111,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "xdp_interface",
         allowed: "the name of a network interface; empty for none",
-        meaning: "Send and receive samples past the kernel's stack on this interface, by XDP. Discovery, multicast and hosts that it does not reach go by sockets as always, and so may the peers. Firewall and captures of the kernel do not see what goes past it. A queue has one participant. Needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK, or `taut netd` over IP.",
+        meaning: "Send and receive samples past the kernel's stack on this interface, by XDP. Discovery, multicast and hosts that it does not reach go by sockets as always, and so may the peers. One of a VLAN (`eth0.5`) is used by the driver of its parent, with tags, if that leaves them (`ethtool -K eth0 rxvlan off`). Firewall and captures of the kernel do not see what goes past it. A queue has one participant. Needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK, or `taut netd` over IP.",
         set: Set::One(|config, text| {
             text.clone_into(&mut config.xdp_interface);
             Some(())
@@ -134,7 +134,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "xdp_queues",
         allowed: "numbers of receive queues, as `0, 1`",
-        meaning: "The queues of `xdp_interface` to use, 28 MiB each; none named: the first. Writers send by the first one, from TRANSPORT_PRIORITY 100 on by the last. What the network card puts into others comes by sockets.",
+        meaning: "The queues of `xdp_interface`, or of the parent of a VLAN, to use, 28 MiB each; none named: the first. Writers send by the first one, from TRANSPORT_PRIORITY 100 on by the last. What the network card puts into others comes by sockets.",
         set: Set::Numbers(|config, list| {
             config.xdp_queues = numbers(&list)?;
             Some(())
@@ -186,7 +186,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "xdp_pcp",
         allowed: "a number from 0 to 7; empty for no tag",
-        meaning: "The priority that frames on `xdp_interface` carry in a VLAN tag (IEEE 802.1Q), for switches and network cards that let some go first.",
+        meaning: "The priority that frames on `xdp_interface` carry in a VLAN tag (IEEE 802.1Q), for switches and network cards that let some go first: in that of its VLAN, else in one of no network. Behind the driver of an interface of a VLAN there is none.",
         set: Set::One(|config, text| {
             config.xdp_pcp = match text {
                 "" => None,

@@ -14,6 +14,7 @@ mod lost;
 mod probed;
 mod queues;
 mod router;
+mod vlan;
 
 use std::fs::File;
 use std::os::fd::AsRawFd;

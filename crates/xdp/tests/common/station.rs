@@ -30,8 +30,13 @@ pub fn add_port(program: &Program, end: End) {
 
 /// Our program at this end, for [`PORT`].
 pub fn link(pair: &Pair, end: End, mode: Mode, wanted: Option<AttachMode>) -> Link {
+    link_of(0, pair, end, mode, wanted)
+}
+
+/// The same for frames of a network.
+pub fn link_of(network: u16, pair: &Pair, end: End, mode: Mode, wanted: Option<AttachMode>) -> Link {
     let interface = interface(pair, end);
-    let program = Program::load(mode, interface.mtu).expect("it loads");
+    let program = Program::load_for(mode, network, interface.mtu).expect("it loads");
     add_port(&program, end);
     Link::attach(program, &interface, wanted).expect("it is attached")
 }

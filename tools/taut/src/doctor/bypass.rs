@@ -2,11 +2,13 @@
 //! with DPDK that was killed has left behind.
 
 mod device;
+mod vlan;
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind::ConnectionRefused, ErrorKind::NotFound};
 
-use taut::{Config, XdpLayer, XdpNetd};
+use taut::{Config, XdpLayer, XdpMode, XdpNetd};
+use taut_nic::Device;
 
 use super::finding::{Finding, Lasts, Mend};
 use super::memory::{has, lockable, memlock};
@@ -28,6 +30,7 @@ pub struct Asked {
     interface: String,
     queues: Vec<u32>,
     layer: XdpLayer,
+    mode: XdpMode,
     /// Where it asks netd.
     netd: Option<String>,
     /// Does that answer there?
@@ -55,14 +58,14 @@ impl Asked {
         let netd = place.filter(|_| !without);
         let queues = if config.xdp_queues.is_empty() { vec![0] } else { config.xdp_queues.clone() };
         let interface = config.xdp_interface.clone();
-        Some(Asked { interface, queues, layer: config.xdp_layer, netd, answers })
+        Some(Asked { interface, queues, layer: config.xdp_layer, mode: config.xdp_mode, netd, answers })
     }
 }
 
 /// What is found of the interface; `used` are the names of those that the participant has addresses of.
 pub fn check_device(system: &System, asked: Option<&Asked>, used: &BTreeSet<&str>) -> Vec<Finding> {
     let Some(asked) = asked else { return Vec::new() };
-    let device = taut_nic::Device::named(&asked.interface);
+    let device = Device::named(&asked.interface);
     // The kernel knows one by other names, too, and lists it by the first.
     let index = |name: &str| nix::net::if_::if_nametoindex(name).ok();
     let own = index(&asked.interface);
@@ -148,7 +151,8 @@ fn memory(system: &System, asked: &Asked) -> Finding {
         Ok(None) => return Finding::good(name, "unlimited for this user"),
         Err(why) => return Finding::not_looked(name, why),
     };
-    let mtu: u64 = system.number(&format!("/sys/class/net/{}/mtu", asked.interface)).unwrap_or(0);
+    let interface = parent(system, asked).unwrap_or_else(|| asked.interface.clone());
+    let mtu: u64 = system.number(&format!("/sys/class/net/{interface}/mtu")).unwrap_or(0);
     let of_queue = if mtu > SMALL_MTU { 2 * FRAMES } else { FRAMES };
     let needed = of_queue * asked.queues.len() as u64;
     let seen = format!("mlock: at most {}, frames take {}", bytes(limit), bytes(needed));
@@ -160,6 +164,15 @@ fn memory(system: &System, asked: &Asked) -> Finding {
         asked.interface
     );
     Finding::harmful(name, seen, cost).mend(memlock())
+}
+
+/// The interface whose frames they are, if that of the configuration is of a VLAN: no frame is shorter there.
+fn parent(system: &System, asked: &Asked) -> Option<String> {
+    let directory = format!("/sys/class/net/{}", asked.interface);
+    let told = system.text(&format!("{directory}/uevent")).ok()?;
+    let is_used = asked.mode != XdpMode::Generic && told.lines().any(|line| line == "DEVTYPE=vlan");
+    let names = is_used.then(|| system.names(&directory).ok())??;
+    names.iter().find_map(|name| name.strip_prefix("lower_").map(str::to_owned))
 }
 
 #[cfg(test)]
@@ -243,6 +256,21 @@ mod tests {
         let config = Config { xdp_queues: vec![2, 3], ..config() };
         let found = found(&config, &[("/sys/class/net/eth0/mtu", "3000")], THREE, "8388608");
         assert_eq!(found[1].seen, "mlock: at most 8 MiB, frames take 112 MiB");
+    }
+
+    #[test]
+    fn frames_of_a_vlan_are_those_of_its_parent() {
+        let files = [
+            ("/sys/class/net/eth0.5/uevent", "DEVTYPE=vlan\nINTERFACE=eth0.5\nIFINDEX=7\n"),
+            ("/sys/class/net/eth0.5/mtu", "1500\n"),
+            ("/sys/class/net/eth0.5/lower_eth0", ""),
+            ("/sys/class/net/eth0/mtu", "3000\n"),
+        ];
+        for (xdp_mode, seen) in [(XdpMode::Auto, "56 MiB"), (XdpMode::Generic, "28 MiB")] {
+            let config = Config { xdp_interface: "eth0.5".to_owned(), xdp_mode, ..Config::default() };
+            let found = found(&config, &files, THREE, "8388608");
+            assert_eq!(found[1].seen, format!("mlock: at most 8 MiB, frames take {seen}"));
+        }
     }
 
     #[test]

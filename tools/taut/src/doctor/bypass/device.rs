@@ -1,12 +1,13 @@
-//! Whether the interface is one that a participant can have by XDP: it is there and up, has the queues and no other
-//! program, and its frames fit. What only trying tells is not told: whether its driver has XDP, or a socket has the queue.
+//! Whether the interface is one that a participant can have by XDP: it is there and up, it or the parent of its VLAN has the
+//! queues and no other program, and its frames fit. What only trying tells is not told: whether its driver has XDP, or a socket has the queue.
 
-use taut::XdpLayer;
+use taut::{XdpLayer, XdpMode};
 use taut_nic::Device;
 
 use super::super::finding::{Finding, Lasts, Mend};
 use super::super::system::System;
 use super::Asked;
+use super::vlan::{Place, place};
 
 /// The first kernel that takes frames in several chunks.
 const CHUNKS_SINCE: (u32, u32) = (6, 6);
@@ -29,12 +30,9 @@ pub fn check(
         }
         Err(error) => return vec![Finding::not_looked(name, error)],
     };
-    vec![
-        interface(name, asked, device, used),
-        queues(asked, device),
-        mtu(system, asked, device),
-        programs(asked, device),
-    ]
+    let (place, vlan) = place(asked, device, Device::named);
+    let found = [interface(name, asked, device, used)].into_iter().chain(vlan);
+    found.chain([queues(asked, &place), mtu(system, asked, &place), programs(asked, &place)]).collect()
 }
 
 fn interface(name: &str, asked: &Asked, device: &Device, used: bool) -> Finding {
@@ -61,10 +59,9 @@ fn interface(name: &str, asked: &Asked, device: &Device, used: bool) -> Finding 
     Finding::good(name, format!("{interface} is up"))
 }
 
-fn queues(asked: &Asked, device: &Device) -> Finding {
+fn queues(asked: &Asked, Place { name: interface, device }: &Place) -> Finding {
     let name = "queues of XDP";
     let last = asked.queues.iter().max().copied().unwrap_or(0);
-    let interface = &asked.interface;
     // Every interface has the first one.
     let Some(count) = device.queues.or((last == 0).then_some(1)) else {
         return Finding::not_looked(name, format!("the driver of {interface} does not say how many it has"));
@@ -73,7 +70,7 @@ fn queues(asked: &Asked, device: &Device) -> Finding {
         return Finding::good(name, format!("{interface} has {}", counted(count)));
     }
     let seen = format!("xdp_queues names queue {last}, and {interface} has {}, from 0 on", counted(count));
-    let cost = format!("XDP on {interface} is refused: no participant can be made");
+    let cost = format!("XDP on {} is refused: no participant can be made", asked.interface);
     // Which kind it has, the sum of both kinds does not tell.
     let set = |count: u32| format!("ethtool -L {interface} combined {count}   # or rx {count} tx {count}");
     let command = format!("{}; or name other queues", set(last.saturating_add(1)));
@@ -85,16 +82,15 @@ fn counted(queues: u32) -> String {
     if queues == 1 { "1 queue".to_owned() } else { format!("{queues} queues") }
 }
 
-fn mtu(system: &System, asked: &Asked, device: &Device) -> Finding {
-    let name = "MTU of XDP";
-    let (interface, mtu) = (&asked.interface, device.mtu);
+fn mtu(system: &System, asked: &Asked, Place { name: interface, device }: &Place) -> Finding {
+    let (name, mtu) = ("MTU of XDP", device.mtu);
     let in_chunks = release(system).is_none_or(|release| release >= CHUNKS_SINCE);
     let largest = Device::largest_mtu(in_chunks);
     let seen = format!("{mtu} B on {interface}, at most {largest}");
     if mtu <= largest {
         return Finding::good(name, seen);
     }
-    let cost = format!("XDP on {interface} is refused: no participant can be made");
+    let cost = format!("XDP on {} is refused: no participant can be made", asked.interface);
     let set = |mtu: u32| format!("ip link set {interface} mtu {mtu}");
     Finding::harmful(name, seen, cost).mend(Mend::by_hand(set(largest), Lasts::UntilReboot, set(mtu)))
 }
@@ -106,9 +102,8 @@ fn release(system: &System) -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-fn programs(asked: &Asked, device: &Device) -> Finding {
+fn programs(asked: &Asked, Place { name: interface, device }: &Place) -> Finding {
     let name = "program of XDP";
-    let interface = &asked.interface;
     let Some(number) = device.program else {
         return Finding::good(name, format!("none is attached to {interface}"));
     };
@@ -119,10 +114,20 @@ fn programs(asked: &Asked, device: &Device) -> Finding {
             format!("{seen}, and nothing says whether `taut netd` has done it"),
         );
     }
-    let cost = "there can be one, a participant's or another: no further participant can be made";
-    let command =
-        format!("bpftool net   # end its owner, or `ip link set {interface} xdp off`, or use `taut netd`");
-    Finding::harmful(name, seen, cost).mend(Mend::by_hand(command, Lasts::ForGood, ""))
+    let end = format!("bpftool net   # end its owner, or `ip link set {interface} xdp off`");
+    let by_hand = |command| Mend::by_hand(command, Lasts::ForGood, "");
+    let one = "there can be one, a participant's or another";
+    if *interface == asked.interface {
+        let cost = format!("{one}: no further participant can be made");
+        return Finding::harmful(name, seen, cost).mend(by_hand(format!("{end}, or use `taut netd`")));
+    }
+    // Without IP it may take all that would come behind the driver.
+    if asked.mode == XdpMode::Native || asked.layer == XdpLayer::Bare {
+        let cost = format!("{one}, for all VLANs: no further participant can be made");
+        return Finding::harmful(name, seen, cost).mend(by_hand(end));
+    }
+    let cost = format!("{one}, for all VLANs: XDP on {} is behind its driver", asked.interface);
+    Finding::worth_changing(name, seen, cost).mend(by_hand(end))
 }
 
 #[cfg(test)]
@@ -136,13 +141,14 @@ mod tests {
             interface: "eth0".to_owned(),
             queues: queues.to_vec(),
             layer: XdpLayer::Ip,
+            mode: XdpMode::Auto,
             netd: None,
             answers: false,
         }
     }
 
     fn device(mtu: u32, queues: Option<u32>) -> Device {
-        Device { is_up: true, mtu, queues, program: None }
+        Device { is_up: true, mtu, queues, program: None, takes_tags_off: true, parent: None }
     }
 
     /// The states, and what the one that is not good has seen.
@@ -207,5 +213,25 @@ mod tests {
             found("6.12.0", &asked, device, true).unwrap().0
         };
         assert_eq!([of(None), of(Some("/run/taut/netd.sock"))], [State::Harmful, State::NotLooked]);
+    }
+
+    #[test]
+    fn a_program_on_the_parent_of_a_vlan() {
+        let refused = (State::Harmful, "no further participant can be made");
+        for (mode, layer, (state, part)) in [
+            (XdpMode::Auto, XdpLayer::Ip, (State::WorthChanging, "XDP on eth0.5 is behind its driver")),
+            (XdpMode::Auto, XdpLayer::Bare, refused),
+            (XdpMode::Native, XdpLayer::Ip, refused),
+        ] {
+            let asked = Asked { interface: "eth0.5".to_owned(), mode, layer, ..asked(&[0]) };
+            let device = Device { program: Some(7), ..device(1_500, Some(4)) };
+            let found = programs(&asked, &Place { name: "eth0".to_owned(), device });
+            assert_eq!((found.state, found.seen.as_str()), (state, "program 7 is attached to eth0"));
+            assert!(
+                found.cost.ends_with(part) && !found.mend.unwrap().command.contains("netd"),
+                "{}",
+                found.cost
+            );
+        }
     }
 }

@@ -1,0 +1,300 @@
+//! Interfaces of a VLAN (IEEE 802.1Q), each on one end of the cable.
+//!
+//! Left out, with `CI=true` too, where the kernel has no such interfaces (CONFIG_VLAN_8021Q): the unit tests of
+//! `taut_port_xdp` send frames of VLANs everywhere.
+
+use std::process::Command;
+
+use taut::{Config, DomainParticipant, XdpLayer, XdpMode};
+use taut_testbed::{End, Pair, await_that, ip, set_feature, with_pair};
+
+use crate::{SIZES, Stream, config};
+
+fn name(end: End) -> String {
+    format!("{}.5", end.name())
+}
+
+/// Makes one at each end, with an address of its own.
+fn make(end: End) {
+    let (parent, name) = (end.name(), name(end));
+    ip(&format!("link add link {parent} name {name} type vlan id 5"));
+    ip(&format!("addr add 10.89.5.{}/24 dev {name}", end.ipv4()[3]));
+    ip(&format!("link set {name} up"));
+}
+
+/// Has the ends leave tags in the frames, as a driver that has no such offload: on a virtual cable the sender takes them
+/// off, and not the receiver.
+fn leave_tags(end: End) {
+    for feature in ["rx-vlan-hw-parse", "tx-vlan-hw-insert"] {
+        set_feature(end.name(), feature, false);
+    }
+}
+
+fn with_vlans(name: &str, test: impl FnOnce(&Pair) + Send + 'static) {
+    let called = name.to_owned();
+    with_pair(name, ["", ""], move |pair| {
+        pair.enter(End::A);
+        let probe = ["link", "add", "link", "xa", "name", "probe", "type", "vlan", "id", "7"];
+        let made = Command::new("ip").args(probe).output().unwrap();
+        let told = String::from_utf8_lossy(&made.stderr);
+        if told.contains("Unknown device type") {
+            return println!(
+                "LEFT OUT: {called}: this kernel has no interfaces of VLANs (CONFIG_VLAN_8021Q)"
+            );
+        }
+        assert!(made.status.success(), "{told}");
+        ip("link del probe");
+        for end in End::BOTH {
+            pair.enter(end);
+            make(end);
+        }
+        test(pair);
+    });
+}
+
+fn config_of(end: End, mode: Option<XdpMode>) -> Config {
+    let xdp_interface = mode.map(|_| name(end)).unwrap_or_default();
+    Config { interfaces: vec![name(end)], xdp_interface, xdp_pcp: Some(6), ..config(end, mode) }
+}
+
+fn participant(pair: &Pair, end: End, mode: Option<XdpMode>) -> DomainParticipant {
+    pair.enter(end);
+    DomainParticipant::with_config(&config_of(end, mode)).unwrap()
+}
+
+/// Counts of what no frame is to be.
+fn wrong(of: &DomainParticipant) -> [u64; 4] {
+    let frames = of.stats().frames.unwrap();
+    [frames.malformed, frames.not_ours, frames.damaged, frames.errors]
+}
+
+#[test]
+fn both_ends_by_the_driver_of_the_parent() {
+    with_vlans("both_ends_by_the_driver_of_the_parent", |pair| {
+        for end in End::BOTH {
+            pair.enter(end);
+            leave_tags(end);
+        }
+        let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Native))));
+        stream.is_past_kernel(0);
+        stream.is_past_kernel(1);
+        stream.answers_go_past_kernel();
+        stream.carries(&SIZES);
+        stream.carries(&[64; 5_000]);
+        stream.participants.iter().for_each(|of| assert_eq!(wrong(of), [0; 4]));
+        assert!(End::BOTH.into_iter().all(|end| pair.has_program(end)), "on the parents");
+        drop(stream);
+        End::BOTH.into_iter().for_each(|end| pair.await_no_program(end));
+    });
+}
+
+/// The other end has no XDP, another address of Ethernet than its parent, and takes less.
+#[test]
+fn one_end_by_sockets() {
+    with_vlans("one_end_by_sockets", |pair| {
+        for end in End::BOTH {
+            pair.enter(end);
+            leave_tags(end);
+            ip(&format!("link set {} address 02:00:00:00:05:0{}", name(end), end.ipv4()[3]));
+            ip(&format!("link set {} mtu 1400", name(end)));
+        }
+        for modes in [[Some(XdpMode::Native), None], [None, Some(XdpMode::Native)]] {
+            let mut ends = End::BOTH.into_iter().zip(modes);
+            let participants = [ends.next(), ends.next()].map(|of| of.unwrap());
+            let mut stream = Stream::new(participants.map(|(end, mode)| participant(pair, end, mode)));
+            stream.is_past_kernel(usize::from(modes[0].is_none()));
+            stream.carries(&SIZES);
+            stream.carries(&[64; 5_000]);
+            let of = stream.participants.iter().find(|of| of.stats().xdp.is_some()).unwrap();
+            assert_eq!(wrong(of), [0; 4]);
+        }
+    });
+}
+
+#[test]
+fn without_ip() {
+    with_vlans("without_ip", |pair| {
+        let mut stream = Stream::new(End::BOTH.map(|end| {
+            pair.enter(end);
+            leave_tags(end);
+            let config = Config {
+                interfaces: Vec::new(),
+                xdp_layer: XdpLayer::Bare,
+                ..config_of(end, Some(XdpMode::Native))
+            };
+            DomainParticipant::with_config(&config).unwrap()
+        }));
+        stream.carries(&SIZES);
+        stream.carries(&[64; 5_000]);
+        stream.participants.iter().for_each(|of| assert_eq!(wrong(of), [0; 4]));
+    });
+}
+
+/// By itself it goes behind the driver of the interface itself then, where all of it works, without IP, too.
+#[test]
+fn tags_that_are_taken_off_before() {
+    with_vlans("tags_that_are_taken_off_before", |pair| {
+        pair.enter(End::A);
+        let refused =
+            DomainParticipant::with_config(&config_of(End::A, Some(XdpMode::Native))).err().unwrap();
+        assert!(refused.to_string().contains("`ethtool -K xa rxvlan off`"), "{refused}");
+        for xdp_layer in [XdpLayer::Ip, XdpLayer::Bare] {
+            let mut stream = Stream::new(End::BOTH.map(|end| {
+                pair.enter(end);
+                let config = Config { xdp_layer, ..config_of(end, Some(XdpMode::Auto)) };
+                DomainParticipant::with_config(&config).unwrap()
+            }));
+            let why = stream.participants[0].stats().xdp.unwrap().why_not_native.unwrap();
+            assert!(why.contains("`ethtool -K xa rxvlan off`"), "{why}");
+            stream.is_past_kernel(0);
+            stream.is_past_kernel(1);
+            stream.carries(&SIZES);
+            stream.participants.iter().for_each(|of| assert_eq!(wrong(of), [0; 4]));
+        }
+    });
+}
+
+/// The sender has taken the tag off, which nothing tells here: what comes is the kernel's.
+#[test]
+fn tags_that_the_other_end_takes_off() {
+    with_vlans("tags_that_the_other_end_takes_off", |pair| {
+        pair.enter(End::B);
+        leave_tags(End::B);
+        let far = participant(pair, End::B, Some(XdpMode::Native));
+        let near = participant(pair, End::A, None);
+        let mut stream = Stream::new([near, far]);
+        stream.carries(&SIZES);
+        stream.answers_go_past_kernel();
+        assert_eq!(stream.participants[1].stats().frames.unwrap().datagrams_in, 0);
+    });
+}
+
+/// One that has the parent leaves the interface of the VLAN what is behind its driver.
+#[test]
+fn beside_one_on_the_parent() {
+    with_vlans("beside_one_on_the_parent", |pair| {
+        for end in End::BOTH {
+            pair.enter(end);
+            leave_tags(end);
+        }
+        let mut plain =
+            Stream::new(End::BOTH.map(|end| crate::participant(pair, end, Some(XdpMode::Native))));
+        plain.is_past_kernel(1);
+        let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Auto))));
+        let why = stream.participants[0].stats().xdp.unwrap().why_not_native.unwrap();
+        assert!(why.contains("another XDP program is attached to xa"), "{why}");
+        stream.is_past_kernel(0);
+        stream.is_past_kernel(1);
+        stream.carries(&SIZES);
+        plain.carries(&SIZES);
+        plain.is_past_kernel(1);
+    });
+}
+
+/// The program of the first one takes all frames of the network, wherever it is.
+#[test]
+fn a_second_one_without_ip() {
+    with_vlans("vlan::a_second_one_without_ip", |pair| {
+        pair.enter(End::A);
+        leave_tags(End::A);
+        let start = |mode| {
+            let config = Config { xdp_layer: XdpLayer::Bare, ..config_of(End::A, Some(mode)) };
+            DomainParticipant::with_config(&config)
+        };
+        for (first, place) in [(XdpMode::Native, "xa, which has one"), (XdpMode::Generic, "xa.5: end")] {
+            let first = start(first).unwrap();
+            let text = start(XdpMode::Auto).map(drop).unwrap_err().to_string();
+            assert!(text.contains(&format!("another XDP program is attached to {place}")), "{text}");
+            assert!(!text.contains("netd"), "{text}");
+            assert!(first.stats().xdp.is_some());
+        }
+    });
+}
+
+/// What was native goes behind the driver, and samples go on.
+#[test]
+fn tags_that_are_taken_off_later() {
+    with_vlans("tags_that_are_taken_off_later", |pair| {
+        for end in End::BOTH {
+            pair.enter(end);
+            leave_tags(end);
+        }
+        let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Auto))));
+        stream.is_past_kernel(1);
+        assert_eq!(stream.participants[1].stats().xdp.unwrap().why_not_native, None);
+        pair.enter(End::B);
+        set_feature("xb", "rx-vlan-hw-parse", true);
+        await_that("it is behind the driver", || {
+            let xdp = stream.participants[1].stats().xdp;
+            let why = xdp.and_then(|xdp| xdp.why_not_native);
+            why.is_some_and(|why| why.contains("`ethtool -K xb rxvlan off`"))
+        });
+        assert!(!pair.has_program(End::B), "the parent is free");
+        stream.carries(&SIZES);
+        stream.is_past_kernel(1);
+    });
+}
+
+#[test]
+fn over_ipv6() {
+    with_vlans("over_ipv6", |pair| {
+        let mut stream = Stream::new(End::BOTH.map(|end| {
+            pair.enter(end);
+            leave_tags(end);
+            let name = name(end);
+            ip(&format!("-4 addr flush dev {name}"));
+            ip(&format!("addr add fd00:89::{}/64 dev {name} nodad", end.ipv4()[3]));
+            await_that("the address of the link is one alone", || {
+                let shown = Command::new("ip").args(["-6", "addr", "show", "dev", &name]).output().unwrap();
+                !String::from_utf8_lossy(&shown.stdout).contains("tentative")
+            });
+            participant(pair, end, Some(XdpMode::Native))
+        }));
+        stream.is_past_kernel(0);
+        stream.is_past_kernel(1);
+        stream.answers_go_past_kernel();
+        stream.carries(&SIZES);
+        stream.participants.iter().for_each(|of| assert_eq!(wrong(of), [0; 4]));
+    });
+}
+
+#[test]
+fn it_is_removed_and_made_anew() {
+    with_vlans("it_is_removed_and_made_anew", |pair| {
+        for end in End::BOTH {
+            pair.enter(end);
+            leave_tags(end);
+        }
+        let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Native))));
+        stream.is_past_kernel(1);
+        for _ in 0..2 {
+            pair.enter(End::B);
+            ip("link del xb.5");
+            await_that("it is noticed", || stream.participants[1].stats().xdp.is_none());
+            pair.await_no_program(End::B);
+            make(End::B);
+            stream.carries(&[100; 10]);
+            stream.is_past_kernel(1);
+            assert!(pair.has_program(End::B));
+        }
+    });
+}
+
+/// It goes down with its parent and comes up with it.
+#[test]
+fn its_parent_goes_down_and_comes_up() {
+    with_vlans("its_parent_goes_down_and_comes_up", |pair| {
+        for end in End::BOTH {
+            pair.enter(end);
+            leave_tags(end);
+        }
+        let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Native))));
+        stream.is_past_kernel(1);
+        pair.enter(End::B);
+        ip("link set xb down");
+        ip("link set xb up");
+        stream.carries(&SIZES);
+        stream.is_past_kernel(1);
+        assert!(stream.participants[1].stats().xdp.is_some(), "it was not lost");
+    });
+}
