@@ -12,7 +12,7 @@ use taut_port_xdp::netd::Message;
 use taut_testbed::{End, LIMIT, Pair, ip, with_pair};
 use taut_xdp::AttachMode;
 
-use common::{PORT, Running, granted, next};
+use common::{PORT, Running, bound, granted, next};
 
 const TWO_QUEUES: [&str; 2] = ["numrxqueues 2 numtxqueues 2"; 2];
 
@@ -21,7 +21,7 @@ const TWO_QUEUES: [&str; 2] = ["numrxqueues 2 numtxqueues 2"; 2];
 fn another_address_of_ethernet() {
     with_pair("another_address_of_ethernet", TWO_QUEUES, |pair| {
         let netd = Running::start(pair, "mac");
-        let socket = UdpSocket::bind(("10.88.0.1", PORT + 2)).unwrap();
+        let socket = bound(1);
         let client = netd.connect();
         let (messages, _fds) = granted(&client, &socket, 0);
         assert!(matches!(messages[..], [Message::Taken { .. }, Message::Queue(_)]), "{messages:?}");
@@ -37,7 +37,7 @@ fn an_interface_by_another_name() {
     with_pair("an_interface_by_another_name", ["", ""], |pair| {
         let netd = Running::start(pair, "altname");
         ip("link property add dev xa altname enp0s1");
-        let socket = UdpSocket::bind(("10.88.0.1", PORT)).unwrap();
+        let socket = bound(0);
         let client = netd.connect();
         let take = |interface: &str| {
             let interface = interface.into();

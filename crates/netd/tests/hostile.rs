@@ -18,7 +18,7 @@ use rustix::net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, Send
 use taut_port_xdp::netd::{Connection, Message, Received, pass_rights};
 use taut_testbed::{End, await_that, ip, with_pair};
 
-use common::{PORT, Running, granted, next, refusal, take};
+use common::{PORT, Running, bound, granted, next, refusal, take};
 
 fn send_bytes(client: &Connection, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(100))];
@@ -105,7 +105,7 @@ fn who_asks_for_what_is_not_its_own() {
         assert!(ask(&unbound.into()).contains("bound to no port"));
 
         // It has a queue, and wants what is not shown.
-        let own = UdpSocket::bind(("10.88.0.1", PORT)).unwrap();
+        let own = bound(0);
         let client = netd.connect();
         let (messages, fds) = granted(&client, &own, 0);
         assert_eq!((messages.len(), fds.len()), (2, 2));
@@ -267,7 +267,7 @@ fn who_is_not_welcome_passes_nothing() {
         }
         let _idle: Vec<Connection> = (0..64).map(|_| netd.connect()).collect();
         let one_more = Connection::connect(&netd.path).unwrap();
-        let socket = UdpSocket::bind(("10.88.0.1", PORT)).unwrap();
+        let socket = bound(0);
         let refused = one_more.send(&take(0), &[socket.as_fd()]).unwrap_err();
         // It may be gone already.
         assert!([Errno::PERM, Errno::PIPE, Errno::CONNRESET].contains(&refused), "{refused}");
@@ -308,7 +308,7 @@ fn who_shares_its_port_with_another_user() {
 fn who_keeps_a_queue_holds_up_nobody_else() {
     with_pair("who_keeps_a_queue_holds_up_nobody_else", ["numrxqueues 2 numtxqueues 2"; 2], |pair| {
         let netd = Running::start(pair, "keeps");
-        let socket = UdpSocket::bind(("10.88.0.1", PORT + 2)).unwrap();
+        let socket = bound(1);
         let first = netd.connect();
         let (messages, kept) = granted(&first, &socket, 0);
         assert_eq!(messages.len(), 2, "{messages:?}");
@@ -332,7 +332,7 @@ fn who_keeps_a_queue_holds_up_nobody_else() {
 fn an_interface_that_is_removed_is_nobodys() {
     with_pair("an_interface_that_is_removed_is_nobodys", ["", ""], |pair| {
         let running = Running::start(pair, "removed");
-        let socket = UdpSocket::bind(("10.88.0.1", PORT)).unwrap();
+        let socket = bound(0);
         let client = running.connect();
         let (messages, _fds) = granted(&client, &socket, 0);
         assert!(matches!(messages[..], [Message::Taken { .. }, Message::Queue(_)]), "{messages:?}");

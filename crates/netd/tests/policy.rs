@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use taut_port_xdp::netd::{Connection, Message};
 use taut_testbed::{End, ip, with_pair};
 
-use common::{PORT, Running, granted, next, refusal};
+use common::{Running, bound, granted, next, refusal};
 
 const TWO_QUEUES: [&str; 2] = ["numrxqueues 2 numtxqueues 2"; 2];
 
@@ -28,7 +28,7 @@ struct Served {
 impl Served {
     /// The participant of this number.
     fn by(netd: &Running, number: u16, queue: u32) -> Served {
-        let socket = UdpSocket::bind(("10.88.0.1", PORT + 2 * number)).unwrap();
+        let socket = bound(number);
         let client = netd.connect();
         let (messages, _fds) = granted(&client, &socket, queue);
         assert!(matches!(messages[..], [Message::Taken { .. }, Message::Queue(_)]), "{messages:?}");
@@ -62,7 +62,7 @@ fn who_is_not_allowed_any_more_loses_its_queue() {
         second.receives();
         assert!(pair.has_program(End::A));
         // It holds for who asks as well.
-        let socket = UdpSocket::bind(("10.88.0.1", PORT)).unwrap();
+        let socket = bound(0);
         let client = netd.connect();
         let (told, _) = granted(&client, &socket, 0);
         assert!(matches!(&told[..], [Message::Refused { why }] if why.contains("has queue 0")), "{told:?}");

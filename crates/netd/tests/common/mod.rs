@@ -82,7 +82,7 @@ impl Running {
 
     /// Somebody in good order has a queue and receives.
     pub fn serves(&self, queue: u32) {
-        let (socket, begun) = (UdpSocket::bind(("10.88.0.1", PORT)).unwrap(), Instant::now());
+        let (socket, begun) = (bound(0), Instant::now());
         let client = self.connect();
         let (messages, _fds) = granted(&client, &socket, queue);
         assert!(matches!(messages[..], [Message::Taken { .. }, Message::Queue(_)]), "{messages:?}");
@@ -108,6 +108,17 @@ impl Drop for Running {
 
 pub fn take(queue: u32) -> Message {
     Message::Take { interface: "xa".into(), queues: vec![queue], attach: None, bind: None }
+}
+
+/// The socket at which the participant of this number receives. netd has one that was there before until it hears of its
+/// end.
+pub fn bound(number: u16) -> UdpSocket {
+    let mut socket = None;
+    await_that("the port is free", || {
+        socket = UdpSocket::bind(("10.88.0.1", PORT + 2 * number)).ok();
+        socket.is_some()
+    });
+    socket.unwrap()
 }
 
 /// What comes next; nothing once the connection has ended.
