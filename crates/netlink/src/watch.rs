@@ -53,7 +53,7 @@ impl Watch {
         self.socket.as_fd()
     }
 
-    /// Reads what the kernel has said. *Cost*: one system call for each read, 16 at most.
+    /// Reads what the kernel has said. *Cost*: one system call for each read, 17 at most.
     pub fn hear(&mut self, mut sink: impl FnMut(Heard<'_>)) {
         let mut buffer = [0; READ];
         for _ in 0..READS {
@@ -64,14 +64,20 @@ impl Watch {
                     heard.for_each(|message| sink(Heard::Message(message.kind, message.body)));
                 }
                 Err(Errno::ENOBUFS) => self.is_behind = true,
-                Err(_) => {
-                    // Nothing of before is left that could be taken for news.
-                    if std::mem::take(&mut self.is_behind) {
-                        sink(Heard::TooMuch);
-                    }
-                    return;
-                }
+                Err(_) => return self.catch_up(sink),
             }
+        }
+        // Nobody is woken for an end that the last read has just come to.
+        let ended = |end| end != Errno::ENOBUFS;
+        if self.is_behind && recv(self.socket.as_raw_fd(), &mut [], MsgFlags::MSG_PEEK).is_err_and(ended) {
+            self.catch_up(sink);
+        }
+    }
+
+    /// Nothing of before is left that could be taken for news.
+    fn catch_up(&mut self, mut sink: impl FnMut(Heard<'_>)) {
+        if std::mem::take(&mut self.is_behind) {
+            sink(Heard::TooMuch);
         }
     }
 }

@@ -84,28 +84,32 @@ struct Return {
 }
 
 impl Returns {
-    /// Connects again in a while, if not too often. `since` is when what has ended began, if that is known: otherwise the
-    /// last try has brought it.
+    /// Connects again in a while, if not too often. `since` is when what has ended began, if anything had come of the last
+    /// try.
     pub fn add(&self, prefix: GuidPrefix, now: Time, since: Option<Time>) {
         let mut to = self.to.lock();
         if to.len() >= MAX_CONNECTIONS && !to.contains_key(&prefix) {
             return;
         }
         let known = to.entry(prefix).or_insert(Return { tries: 0, at: now, waits: false });
-        if known.waits {
-            return;
-        }
-        let since = since.or((known.tries < RETURNS).then_some(known.at));
         if since.is_some_and(|since| now.since(since) >= RETURN_MOST) {
             known.tries = 0;
+        } else if known.waits {
+            return;
         }
         if known.tries < RETURNS {
             let pause = (0..known.tries).fold(RETURN_FIRST, |pause, _| pause.times(2).min(RETURN_MOST));
-            known.at = now + pause;
+            let next = now + pause;
+            known.at = if known.waits { next.min(known.at) } else { next };
             known.waits = true;
             known.tries += 1;
         }
         self.next.set(first(&to));
+    }
+
+    /// When it was due last.
+    pub fn last(&self, prefix: GuidPrefix) -> Option<Time> {
+        self.to.lock().get(&prefix).map(|one| one.at)
     }
 
     /// Those that are due.
@@ -426,12 +430,42 @@ mod tests {
         let later = now + RETURN_MOST;
         (0..2).for_each(|_| returns.add(prefix(0), later, Some(now)));
         assert_eq!(returns.take(later + RETURN_FIRST), [prefix(0)], "a connection has lasted");
-        let later = later + RETURN_FIRST + RETURN_MOST;
-        (0..2).for_each(|_| returns.add(prefix(0), later, None));
-        assert_eq!(returns.take(later + RETURN_FIRST), [prefix(0)], "what the try has brought has lasted");
         returns.forget(prefix(0));
         returns.add(prefix(MAX_CONNECTIONS), now, None);
         assert_eq!(returns.take(now + RETURN_MOST), [prefix(MAX_CONNECTIONS)]);
+    }
+
+    #[test]
+    fn what_is_offered_again_is_so_however_often_it_was_before() {
+        let (returns, mut now) = (Returns::default(), Time(0));
+        let again = |now| returns.add(HIGH, now, returns.last(HIGH));
+        for tries in 1..=RETURNS + 1 {
+            again(now);
+            again(now);
+            let due = returns.next.get();
+            assert_eq!(due == Time::NEVER, tries > RETURNS);
+            now = now.max(due.min(now + RETURN_MOST));
+            assert_eq!(returns.take(now).len(), usize::from(tries <= RETURNS));
+        }
+        again(now + RETURN_MOST);
+        assert_eq!(returns.next.get(), now + RETURN_MOST + RETURN_FIRST, "what was offered last has lasted");
+    }
+
+    #[test]
+    fn who_has_parted_is_not_met_later_as_something_is_to_be_offered_to_it() {
+        let returns = Returns::default();
+        for tries in 0..9 {
+            returns.add(HIGH, Time(tries), None);
+            returns.take(Time::NEVER);
+        }
+        let now = Time(9);
+        returns.add(HIGH, now, None);
+        assert_eq!(returns.next.get(), now + RETURN_MOST);
+        let parted = now + RETURN_FIRST;
+        returns.add(HIGH, parted, Some(parted));
+        assert_eq!(returns.next.get(), now + RETURN_MOST, "it has just begun");
+        returns.add(HIGH, parted, Some(Time(0) - RETURN_MOST));
+        assert_eq!(returns.next.get(), parted + RETURN_FIRST);
     }
 
     #[test]

@@ -306,7 +306,7 @@ impl Inner {
     /// A lane of ours was refused for what may pass: it is offered again in a while, if not too often.
     pub fn offer_later(&self, writer: Guid, reader: Guid) {
         self.want(writer, reader);
-        self.return_to(reader.prefix, None);
+        self.return_to(reader.prefix, self.neighbours.returns.last(reader.prefix));
     }
 
     /// The feedback of a neighbour's reader has not come, or cannot be mapped here: that one takes its samples by UDP.
