@@ -119,6 +119,8 @@ fn only_who_has_registered_an_instance_unregisters_it() {
     owner.write(&one).unwrap();
     let Err(Error::PreconditionNotMet(text)) = other.unregister_instance(&one) else { panic!("not its own") };
     assert!(text.contains("dispose"), "{text}");
+    // Whoever had the token has delivered it, maybe later than the write returned.
+    reader.wait(SOON).unwrap();
     let taken = reader.take().unwrap();
     let states: Vec<_> = taken.iter().map(|s| (s.data.is_some(), s.info.instance_state)).collect();
     assert_eq!(states, [(true, InstanceState::Alive)]);
