@@ -177,10 +177,13 @@ fn what_is_critical_is_received_first() {
             };
             reader.anatomy_of(&sample.info).unwrap().delivered.unwrap()
         });
-        assert!(delivered[1] < delivered[0], "{delivered:?}");
+        // Among the first may be what is said as they match.
+        assert!(value == 0 || delivered[1] < delivered[0], "{delivered:?}");
         let is_acknowledged =
             |writer: &DataWriter<Number>| writer.wait_for_acknowledgments(Duration::ZERO).is_ok();
         await_that("they are acknowledged", &|| ways.iter().all(|(writer, _)| is_acknowledged(writer)));
+        // What asked for that may have come twice: it is no sample that has come.
+        await_that("nothing waits", &|| ![USUAL, CRITICAL].iter().any(|port| has_come(&near, *port)));
     }
 }
 
