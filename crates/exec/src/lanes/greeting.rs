@@ -67,8 +67,8 @@ impl Due {
 /// driver, higher and those that start together go by UDP for longer.
 const SAY_AGAIN: Duration = Duration::from_millis(100);
 
-/// Participants to connect or to offer to again, how often that was tried, and when it is next. As many as there may be connections:
-/// those beyond are not connected to again.
+/// Participants to connect or to offer to again, how often that was tried, and when it is next. As many as there may be
+/// connections: those beyond are not connected to again.
 #[derive(Default)]
 pub(crate) struct Returns {
     to: Mutex<BTreeMap<GuidPrefix, Return>>,
@@ -80,6 +80,7 @@ struct Return {
     tries: u32,
     /// When it is due, or was last.
     at: Time,
+    /// It is still to come.
     waits: bool,
 }
 
@@ -107,7 +108,7 @@ impl Returns {
         self.next.set(first(&to));
     }
 
-    /// When it was due last.
+    /// When it is due, or was last.
     pub fn last(&self, prefix: GuidPrefix) -> Option<Time> {
         self.to.lock().get(&prefix).map(|one| one.at)
     }
