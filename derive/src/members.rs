@@ -278,6 +278,51 @@ impl Structure<'_> {
         quote!(#present { self.#member = #read; } #check)
     }
 
+    /// The members of a final or appendable structure, gone past.
+    pub fn skip_members(&self) -> TokenStream {
+        let krate = self.krate;
+        let base =
+            self.base.iter().map(|(_, base)| quote!(<#base as #krate::Members>::skip_members(input)?;));
+        let fields = self.fields.iter().map(|field| self.skip_member(field));
+        quote!(#(#base)* #(#fields)*)
+    }
+
+    fn skip_member(&self, field: &Field) -> TokenStream {
+        let krate = self.krate;
+        let Field { ty, id, optional, .. } = field;
+        match (self.extensibility, optional) {
+            (Extensibility::Appendable, false) => quote!(input.skip_appended::<#ty>()?;),
+            (Extensibility::Appendable, true) => quote!(input.skip_appended_optional::<#ty>(#id)?;),
+            (_, false) => quote!(<#ty as #krate::Cdr>::skip(input)?;),
+            (_, true) => quote!(input.skip_optional::<#ty>(#id)?;),
+        }
+    }
+
+    /// What leads to the last key member, and not beyond. None: the members come in another order than the hash has
+    /// them, or in one that the sender chooses.
+    pub fn recode_key(&self) -> Option<TokenStream> {
+        let krate = self.krate;
+        let is_key = |field: &Field| field.attributes.key;
+        let keys: Vec<Option<u32>> =
+            self.fields.iter().filter(|field| is_key(field)).map(|field| field.number).collect();
+        let last = self.fields.iter().rposition(is_key)?;
+        if self.mutable() || self.base.is_some() || !keys.is_sorted() {
+            return None;
+        }
+        let fields = self.fields.iter().take(last + 1).map(|field| {
+            if !is_key(field) {
+                return self.skip_member(field);
+            }
+            let (ty, bounds) = (&field.ty, field.attributes.bounds_tokens());
+            if self.extensibility == Extensibility::Appendable {
+                quote!(input.recode_appended_key::<#ty>(#bounds, out)?;)
+            } else {
+                quote!(<#ty as #krate::Cdr>::recode_key(input, #bounds, out)?;)
+            }
+        });
+        Some(quote!(#(#fields)*))
+    }
+
     pub fn key_size(&self) -> TokenStream {
         let krate = self.krate;
         self.over_key(

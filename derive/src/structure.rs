@@ -185,6 +185,15 @@ impl<'a> Structure<'a> {
                 }
             }
         });
+        let skip = (!self.mutable()).then(|| {
+            let skip = self.skip_members();
+            quote! {
+                fn skip_members(input: &mut #krate::Decoder<'_>) -> #krate::Result<()> {
+                    #skip
+                    ::core::result::Result::Ok(())
+                }
+            }
+        });
         let (member, key_size) = (self.decode_member(), self.key_size());
         let (encode_key, decode_key) = (self.encode_key(), self.decode_key());
         quote! {
@@ -198,6 +207,7 @@ impl<'a> Structure<'a> {
                 }
                 #[inline] fn decode_members(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #decode }
                 #into
+                #skip
                 fn decode_member(&mut self, id: u32, key: bool, input: &mut #krate::Decoder<'_>)
                     -> #krate::Result<bool> { #member }
                 fn encode_key_members(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
@@ -248,6 +258,17 @@ impl<'a> Structure<'a> {
                 ::core::result::Result::Ok(value)
             },
         };
+        let recode_key = self.recode_key().map(|members| {
+            quote! {
+                fn recode_key_of_sample(input: &mut #krate::Decoder<'_>, out: &mut #krate::Encoder<'_>)
+                    -> #krate::Result<()> {
+                    input.structure(#extensibility, |input| out.structure(#extensibility, |out| {
+                        #members
+                        ::core::result::Result::Ok(())
+                    }))
+                }
+            }
+        });
         quote! {
             #[automatically_derived]
             impl #impl_generics #krate::Cdr for #ident #type_generics #where_clause {
@@ -261,6 +282,7 @@ impl<'a> Structure<'a> {
                     out.structure(#extensibility, |out| #krate::Members::encode_key_members(self, out))
                 }
                 fn decode_key(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #decode_key }
+                #recode_key
                 #fields
                 #last_bound
                 fn key_size(size: #krate::KeySize, _bounds: &[usize]) -> #krate::KeySize {
@@ -285,6 +307,9 @@ impl<'a> Structure<'a> {
             }
         });
         quote! {
+            fn skip(input: &mut #krate::Decoder<'_>) -> #krate::Result<()> {
+                input.skip_structure(#extensibility, <Self as #krate::Members>::skip_members)
+            }
             #[inline] fn encode(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
                 out.structure(#extensibility, |out| #krate::Members::encode_members(self, out))
             }

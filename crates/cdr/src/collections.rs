@@ -22,6 +22,14 @@ fn repeat<T: Cdr>(mut size: KeySize, count: usize, bounds: &[usize]) -> KeySize 
     size
 }
 
+/// Goes past as many elements as a collection without delimiter has. An external one does not tell its size.
+fn skip_elements<T: Cdr>(count: usize, input: &mut Decoder<'_>) -> Result<()> {
+    if T::PRIMITIVE && T::MIN_SIZE > 0 {
+        return input.skip_all(T::MIN_SIZE, count);
+    }
+    (0..count).try_for_each(|_| T::skip(input))
+}
+
 /// The length code of a sequence in a mutable structure, where its count can double as the length.
 const fn sequence_code<T: Cdr>() -> u32 {
     match (T::PRIMITIVE, T::MIN_SIZE) {
@@ -67,6 +75,13 @@ impl<T: Cdr> Cdr for Vec<T> {
                 self.push(T::decode(input)?);
             }
             Ok(())
+        })
+    }
+
+    fn skip(input: &mut Decoder<'_>) -> Result<()> {
+        input.skip_collection(T::PRIMITIVE, |input| {
+            let count = input.take_count(T::MIN_SIZE)?;
+            skip_elements::<T>(count, input)
         })
     }
 
@@ -142,6 +157,10 @@ impl<T: Cdr, const N: usize> Cdr for [T; N] {
     #[inline]
     fn decode_into(&mut self, input: &mut Decoder<'_>) -> Result<()> {
         input.collection(T::ELEMENT_PRIMITIVE, |input| self.decode_flat(input))
+    }
+
+    fn skip(input: &mut Decoder<'_>) -> Result<()> {
+        input.skip_collection(T::ELEMENT_PRIMITIVE, |input| skip_elements::<T>(N, input))
     }
 
     #[inline]
@@ -231,6 +250,13 @@ fn decode_map<K: Cdr, V: Cdr>(input: &mut Decoder<'_>, mut insert: impl FnMut(K,
     })
 }
 
+fn skip_map<K: Cdr, V: Cdr>(input: &mut Decoder<'_>) -> Result<()> {
+    input.skip_collection(K::PRIMITIVE && V::PRIMITIVE, |input| {
+        let count = input.take_count(K::MIN_SIZE.saturating_add(V::MIN_SIZE))?;
+        (0..count).try_for_each(|_| K::skip(input).and_then(|()| V::skip(input)))
+    })
+}
+
 /// The bounds of a map are those of the map, then of its values.
 impl<K: Cdr + Ord, V: Cdr> Cdr for BTreeMap<K, V> {
     const MIN_SIZE: usize = 4;
@@ -243,6 +269,9 @@ impl<K: Cdr + Ord, V: Cdr> Cdr for BTreeMap<K, V> {
         let mut map = BTreeMap::new();
         decode_map(input, |key, value| drop(map.insert(key, value)))?;
         Ok(map)
+    }
+    fn skip(input: &mut Decoder<'_>) -> Result<()> {
+        skip_map::<K, V>(input)
     }
     fn initial() -> Self {
         BTreeMap::new()
@@ -288,6 +317,9 @@ impl<K: Cdr + Eq + Hash, V: Cdr, S: BuildHasher + Default> Cdr for HashMap<K, V,
         decode_map(input, |key, value| drop(map.insert(key, value)))?;
         Ok(map)
     }
+    fn skip(input: &mut Decoder<'_>) -> Result<()> {
+        skip_map::<K, V>(input)
+    }
     fn initial() -> Self {
         HashMap::default()
     }
@@ -316,6 +348,9 @@ impl<T: Cdr> Cdr for Box<T> {
     }
     fn decode_into(&mut self, input: &mut Decoder<'_>) -> Result<()> {
         T::decode_into(self, input)
+    }
+    fn skip(input: &mut Decoder<'_>) -> Result<()> {
+        T::skip(input)
     }
     fn initial() -> Self {
         Box::new(T::initial())

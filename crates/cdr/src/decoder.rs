@@ -8,7 +8,7 @@ use crate::encoder::{
     EM_MUST_UNDERSTAND, LONG_IMPLEMENTATION, LONG_MUST_UNDERSTAND, MAX_DEPTH, MEMBER_ID_MASK, PID_EXTENDED,
     PID_IGNORE, PID_IMPLEMENTATION, PID_LIST_END, PID_MASK, PID_MUST_UNDERSTAND,
 };
-use crate::{Cdr, CdrError, Endian, Extensibility, Representation, Result};
+use crate::{Cdr, CdrError, Encoder, Endian, Extensibility, Representation, Result};
 
 /// How many elements of a size of zero a sequence may declare beyond the bytes that remain. Too low
 /// refuses sequences of empty structures, too high lets a few bytes cost much time.
@@ -157,6 +157,15 @@ impl<'a> Decoder<'a> {
         self.take_bytes(count.checked_mul(N).ok_or(CdrError::EndOfData)?)
     }
 
+    /// Goes past `count` primitives of `size` bytes.
+    pub(crate) fn skip_all(&mut self, size: usize, count: usize) -> Result<()> {
+        if count > 0 {
+            self.align(size);
+            self.take_bytes(count.checked_mul(size).ok_or(CdrError::EndOfData)?)?;
+        }
+        Ok(())
+    }
+
     fn take_u32(&mut self) -> Result<u32> {
         self.take().map(u32::from_ne_bytes)
     }
@@ -216,6 +225,16 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// Goes past a collection; past its elements by `body`, if it has no delimiter.
+    pub(crate) fn skip_collection(
+        &mut self,
+        primitive: bool,
+        body: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let is_delimited = !primitive && self.representation == Representation::Xcdr2;
+        if is_delimited { self.delimited(|_| Ok(())) } else { body(self) }
+    }
+
     #[inline]
     fn deeper<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         if self.depth >= MAX_DEPTH {
@@ -238,6 +257,21 @@ impl<'a> Decoder<'a> {
             (Extensibility::Appendable, Representation::Xcdr2) => input.delimited(body),
             _ => body(input),
         })
+    }
+
+    /// Goes past a structure; past its members by `body`, if it is one that has neither a delimiter nor an end.
+    pub fn skip_structure(
+        &mut self,
+        extensibility: Extensibility,
+        body: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        match (extensibility, self.representation) {
+            (Extensibility::Final, _) | (Extensibility::Appendable, Representation::Xcdr1) => {
+                self.deeper(body)
+            }
+            (_, Representation::Xcdr2) => self.delimited(|_| Ok(())),
+            (Extensibility::Mutable, Representation::Xcdr1) => self.mutable(|_, _| Ok(true)),
+        }
     }
 
     /// Reads a mutable structure or union: `member` reads the value with that id, or says that it has none.
@@ -351,6 +385,38 @@ impl<'a> Decoder<'a> {
     pub fn appended_optional<T: Cdr>(&mut self, id: u32) -> Result<Option<T>> {
         // In XCDR1 it begins with the header of a parameter.
         if self.trimmed(4) { Ok(None) } else { self.optional(id) }
+    }
+
+    /// Reads the next member of an appendable structure, or takes its initial value if it was not sent, and writes its key
+    /// members.
+    pub fn recode_appended_key<T: Cdr>(&mut self, bounds: &[usize], out: &mut Encoder<'_>) -> Result<()> {
+        if self.trimmed(T::MIN_SIZE) {
+            T::initial().encode_key(out)
+        } else {
+            T::recode_key(self, bounds, out)
+        }
+    }
+
+    /// Goes past the next member of an appendable structure, if it was sent.
+    pub fn skip_appended<T: Cdr>(&mut self) -> Result<()> {
+        if self.trimmed(T::MIN_SIZE) { Ok(()) } else { T::skip(self) }
+    }
+
+    /// As [`Decoder::skip_appended`] for an optional member.
+    pub fn skip_appended_optional<T: Cdr>(&mut self, id: u32) -> Result<()> {
+        if self.trimmed(4) { Ok(()) } else { self.skip_optional::<T>(id) }
+    }
+
+    /// Goes past an optional member of a final or appendable structure.
+    pub fn skip_optional<T: Cdr>(&mut self, id: u32) -> Result<()> {
+        if self.representation == Representation::Xcdr2 {
+            return if bool::decode(self)? { T::skip(self) } else { Ok(()) };
+        }
+        let parameter = self.take_parameter()?;
+        if parameter.id != id {
+            return Err(CdrError::Header);
+        }
+        self.parameter_value(parameter.length, |_| Ok(()))
     }
 
     /// Reads an optional member of a final or appendable structure.

@@ -6,7 +6,7 @@
 use md5::{Digest, Md5};
 use taut_base::InstanceHandle;
 
-use crate::payload::{Encapsulation, from_key_payload, from_payload};
+use crate::payload::{Encapsulation, SerializedPayload, from_key_payload};
 use crate::{DdsType, Encoder, Representation, Result};
 
 /// The size of a key hash; a key that always fits is not hashed.
@@ -97,9 +97,18 @@ impl KeyHasher {
         if !T::HAS_KEY {
             return Ok(InstanceHandle::NIL);
         }
+        self.hash_what::<T>(representation, |out| value.encode_key(out))
+    }
+
+    /// The hash of the key that `encode` writes.
+    fn hash_what<T: DdsType>(
+        &mut self,
+        representation: Representation,
+        encode: impl Fn(&mut Encoder<'_>) -> Result<()>,
+    ) -> Result<InstanceHandle> {
         let key = loop {
             let mut out = Encoder::for_key_hash(&mut self.scratch, representation);
-            value.encode_key(&mut out)?;
+            encode(&mut out)?;
             let len = out.len();
             match self.scratch.get(..len) {
                 Some(key) => break key,
@@ -121,6 +130,21 @@ fn hash_of<T: DdsType>(key: &[u8], representation: Representation) -> InstanceHa
     InstanceHandle(hash)
 }
 
+/// The hash of the key that `encode` writes, where no buffer is kept.
+fn hash_what<T: DdsType>(
+    representation: Representation,
+    encode: impl Fn(&mut Encoder<'_>) -> Result<()>,
+) -> Result<InstanceHandle> {
+    let mut memory = [0; SHORT_KEY];
+    let mut out = Encoder::for_key_hash(&mut memory, representation);
+    encode(&mut out)?;
+    let len = out.len();
+    match memory.get(..len) {
+        Some(key) => Ok(hash_of::<T>(key, representation)),
+        None => KeyHasher::default().hash_what::<T>(representation, encode),
+    }
+}
+
 /// The key hash of a sample; NIL for a type without key.
 ///
 /// *Cost*: allocates the size of a key of more than 128 bytes; [`KeyHasher`] does not. *Errors*: as encoding.
@@ -129,19 +153,12 @@ pub fn key_hash<T: DdsType>(value: &T, representation: Representation) -> Result
     if !T::HAS_KEY {
         return Ok(InstanceHandle::NIL);
     }
-    let mut memory = [0; SHORT_KEY];
-    let mut out = Encoder::for_key_hash(&mut memory, representation);
-    value.encode_key(&mut out)?;
-    let len = out.len();
-    match memory.get(..len) {
-        Some(key) => Ok(hash_of::<T>(key, representation)),
-        None => KeyHasher::default().hash(value, representation),
-    }
+    hash_what::<T>(representation, |out| value.encode_key(out))
 }
 
 /// The key hash of a serialized sample (or of a serialized key, if `is_key_only`), in its own version.
 ///
-/// *Cost*: decodes the payload. *Errors*: as decoding.
+/// *Cost*, *Errors*: as [`key_hash_of_payload_in`].
 pub fn key_hash_of_payload<T: DdsType>(payload: &[u8], is_key_only: bool) -> Result<InstanceHandle> {
     let (encapsulation, _) = Encapsulation::parse(payload)?;
     key_hash_of_payload_in::<T>(payload, is_key_only, encapsulation.representation)
@@ -149,14 +166,22 @@ pub fn key_hash_of_payload<T: DdsType>(payload: &[u8], is_key_only: bool) -> Res
 
 /// The same in this version, whatever the payload's: one hash for an instance that is written in both.
 ///
-/// *Cost*: decodes the payload. *Errors*: as decoding.
+/// *Cost*: reads a sample to the last of its key members, goes past the others and allocates for none of them; decodes
+/// all of a sample of a mutable type, of one with a base, and of one whose key members do not lie in the order of their
+/// ids. *Errors*: as decoding what is read.
 pub fn key_hash_of_payload_in<T: DdsType>(
     payload: &[u8],
     is_key_only: bool,
     representation: Representation,
 ) -> Result<InstanceHandle> {
-    let value: T = if is_key_only { from_key_payload(payload)? } else { from_payload(payload)? };
-    key_hash(&value, representation)
+    if is_key_only {
+        return key_hash(&from_key_payload::<T>(payload)?, representation);
+    }
+    let payload = SerializedPayload::from(payload);
+    if !T::HAS_KEY {
+        return payload.open::<T>().map(|_| InstanceHandle::NIL);
+    }
+    hash_what::<T>(representation, |out| T::recode_key_of_sample(&mut payload.open::<T>()?, out))
 }
 
 #[cfg(test)]

@@ -171,7 +171,7 @@ impl Deref for SerializedPayload<'_> {
 
 impl<'a> SerializedPayload<'a> {
     #[inline]
-    fn open<T: DdsType>(self) -> Result<Decoder<'a>> {
+    pub(crate) fn open<T: DdsType>(self) -> Result<Decoder<'a>> {
         let (encapsulation, body) = Encapsulation::parse(self.bytes)?;
         if !encapsulation.fits(T::EXTENSIBILITY) {
             return Err(CdrError::Encapsulation);

@@ -80,6 +80,21 @@ fn text<'a>(input: &mut Decoder<'a>) -> Result<&'a str> {
     std::str::from_utf8(text).map_err(|_| CdrError::InvalidString)
 }
 
+/// Goes past what is led by its length in bytes.
+fn skip_text(input: &mut Decoder<'_>) -> Result<()> {
+    let length = input.take_length()?;
+    input.take_bytes(length).map(drop)
+}
+
+/// Writes a string that is known to have no NUL.
+#[inline]
+fn put_text(text: &str, out: &mut Encoder<'_>) -> Result<()> {
+    out.put_length(text.len().wrapping_add(1))?;
+    out.put_bytes(text.as_bytes());
+    out.put_bytes(&[0]);
+    Ok(())
+}
+
 impl Cdr for String {
     const MIN_SIZE: usize = 4;
     const LENGTH_CODE: u32 = 5;
@@ -89,10 +104,7 @@ impl Cdr for String {
         if has_nul(self.as_bytes()) {
             return Err(CdrError::InvalidString);
         }
-        out.put_length(self.len().wrapping_add(1))?;
-        out.put_bytes(self.as_bytes());
-        out.put_bytes(&[0]);
-        Ok(())
+        put_text(self, out)
     }
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self> {
@@ -104,6 +116,16 @@ impl Cdr for String {
         self.clear();
         self.push_str(text);
         Ok(())
+    }
+
+    fn skip(input: &mut Decoder<'_>) -> Result<()> {
+        skip_text(input)
+    }
+
+    fn recode_key(input: &mut Decoder<'_>, bounds: &[usize], out: &mut Encoder<'_>) -> Result<()> {
+        let text = text(input)?;
+        within(text.len(), bounds)?;
+        put_text(text, out)
     }
 
     fn initial() -> Self {
@@ -158,6 +180,10 @@ impl Cdr for WString {
             Ok(text) if !has_nul(text.as_bytes()) => Ok(WString(text)),
             _ => Err(CdrError::InvalidString),
         }
+    }
+
+    fn skip(input: &mut Decoder<'_>) -> Result<()> {
+        skip_text(input)
     }
 
     fn initial() -> Self {

@@ -73,6 +73,10 @@ pub trait Cdr: Sized {
         *self = Self::decode(input)?;
         Ok(())
     }
+    /// Goes past a value without making it. *Errors*: as its lengths have them; what is between is not looked at.
+    fn skip(input: &mut Decoder<'_>) -> Result<()> {
+        Self::decode(input).map(drop)
+    }
     /// The value of a member that the sender did not send. *Source*: XTypes 1.3 §7.2.2.4.4.4.7.
     fn initial() -> Self;
     /// An array of initial values.
@@ -87,6 +91,17 @@ pub trait Cdr: Sized {
     /// Reads what `encode_key` writes; other members take their initial value.
     fn decode_key(input: &mut Decoder<'_>) -> Result<Self> {
         Self::decode(input)
+    }
+    /// Reads a value and writes its key members, or all of it when it has none.
+    fn recode_key(input: &mut Decoder<'_>, bounds: &[usize], out: &mut Encoder<'_>) -> Result<()> {
+        let value = Self::decode(input)?;
+        value.check_bounds(bounds)?;
+        value.encode_key(out)
+    }
+    /// Reads a sample as far as its key members go, and writes these as a key hash has them. A derived structure whose key
+    /// members come in the order of their ids goes past the others.
+    fn recode_key_of_sample(input: &mut Decoder<'_>, out: &mut Encoder<'_>) -> Result<()> {
+        Self::decode(input)?.encode_key(out)
     }
     /// Adds the greatest size of the key form to `size`. `bounds` are those of the member, outermost first.
     fn key_size(size: KeySize, bounds: &[usize]) -> KeySize;
@@ -192,6 +207,10 @@ pub trait Members: DdsType {
     fn decode_members_into(&mut self, input: &mut Decoder<'_>) -> Result<()> {
         *self = Self::decode_members(input)?;
         Ok(())
+    }
+    /// Goes past the members of a final or appendable structure.
+    fn skip_members(input: &mut Decoder<'_>) -> Result<()> {
+        Self::decode_members(input).map(drop)
     }
     /// Reads the member with this id; false if there is none.
     fn decode_member(&mut self, id: u32, key: bool, input: &mut Decoder<'_>) -> Result<bool>;

@@ -12,13 +12,16 @@ use taut_mem::CountingAllocator;
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// With a key, and longer than what lies in its view. Without memory of its own, as its reader decodes it once more for its
-/// key.
+/// With a key, and longer than what lies in its view, with memory of its own within the key, before it and behind it.
 #[derive(DdsType)]
 #[dds(final)]
 struct Reading {
+    unit: String,
+    #[dds(key)]
+    place: String,
     #[dds(key)]
     sensor: u32,
+    labels: Vec<String>,
     seq: u32,
     numbers: [u64; 16],
 }
@@ -91,7 +94,14 @@ impl Side {
             by_topic: of_writer.writer(by_topic.clone()).unwrap(),
             by_participant: [(); 2].map(|()| of_participant.writer(by_participant.clone()).unwrap()),
             _watches: [of_writer.reader(by_topic).unwrap(), of_participant.reader(by_participant).unwrap()],
-            value: RefCell::new(Reading { sensor: 0, seq: 0, numbers: [1; 16] }),
+            value: RefCell::new(Reading {
+                unit: "kelvin".into(),
+                place: "the northern hall".into(),
+                sensor: 0,
+                labels: vec!["calibrated".into(), "outdoors".into()],
+                seq: 0,
+                numbers: [1; 16],
+            }),
             participant,
             writer,
             reader,

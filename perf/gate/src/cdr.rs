@@ -2,11 +2,11 @@
 
 use std::hint::black_box;
 
-use taut_cdr::{DdsType, Representation, fill_payload, from_payload};
+use taut_cdr::{DdsType, Representation, fill_payload, from_payload, key_hash, key_hash_of_payload_in};
 
 use crate::Path;
 use crate::rounds::warm_and_count;
-use crate::samples::{Complex, Plain64, Plain256, Plain1024, Plain4096, Sample};
+use crate::samples::{Complex, KeyBehind, Plain64, Plain256, Plain1024, Plain4096, Sample};
 
 /// *Units*: bytes, of the encapsulation header.
 const HEADER: usize = 4;
@@ -25,6 +25,8 @@ pub fn paths() -> Vec<Path> {
     add("complex", 256, encode_complex::<256>, decode_complex::<256>);
     add("complex", 1024, encode_complex::<1024>, decode_complex::<1024>);
     add("complex", 4096, encode_complex::<4096>, decode_complex::<4096>);
+    paths.push(Path::new("cdr/key/behind-complex/64", key_behind::<64>));
+    paths.push(Path::new("cdr/key/behind-complex/1024", key_behind::<1024>));
     paths
 }
 
@@ -66,6 +68,21 @@ fn decode<T: DdsType + PartialEq>(value: &T, rounds: u64) -> u64 {
     });
     assert_eq!(decoded, rounds + crate::rounds::WARM_UP);
     assert!(from_payload::<T>(&payload).as_ref() == Ok(value), "what was encoded");
+    rounds
+}
+
+/// The instance of a sample, as a reader finds it.
+fn key_behind<const SIZE: usize>(rounds: u64) -> u64 {
+    let value = KeyBehind::example(SIZE);
+    let mut payload = vec![0; fill(&value, &mut [])];
+    fill(&value, &mut payload);
+    let hash = key_hash(&value, Representation::Xcdr1);
+    let mut found = 0;
+    warm_and_count(rounds, |_| {
+        let key = key_hash_of_payload_in::<KeyBehind>(black_box(&payload), false, Representation::Xcdr1);
+        found += u64::from(key == hash);
+    });
+    assert_eq!(found, rounds + crate::rounds::WARM_UP, "another instance");
     rounds
 }
 

@@ -61,3 +61,31 @@ impl Complex {
         Complex { length: items.len() as i32, items }
     }
 }
+
+/// As long, with its instance behind what whoever looks for it goes past.
+#[derive(DdsType, Clone, PartialEq)]
+#[dds(final)]
+pub struct KeyBehind {
+    pub labels: Vec<Label>,
+    #[dds(key)]
+    pub place: String,
+    #[dds(key)]
+    pub number: i32,
+}
+
+/// As [`Item`]; one of its own, as an encoder that only one type has is made for it.
+#[derive(DdsType, Clone, PartialEq)]
+#[dds(final)]
+pub struct Label {
+    pub info: String,
+    pub index: i32,
+}
+
+impl KeyBehind {
+    /// A sample with labels of `size` bytes together.
+    pub fn example(size: usize) -> KeyBehind {
+        let labels =
+            (0..).take(size / Complex::ITEM).map(|index| Label { info: "a label".into(), index }).collect();
+        KeyBehind { labels, place: "a place".into(), number: 3 }
+    }
+}
