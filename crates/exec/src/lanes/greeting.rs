@@ -68,7 +68,7 @@ impl Due {
 const SAY_AGAIN: Duration = Duration::from_millis(100);
 
 /// Participants to connect or to offer to again, how often that was tried, and when it is next. As many as there may be
-/// connections: those beyond are not connected to again.
+/// connections: those beyond are not connected to again, while all of these are there.
 #[derive(Default)]
 pub(crate) struct Returns {
     to: Mutex<BTreeMap<GuidPrefix, Return>>,
@@ -124,6 +124,13 @@ impl Returns {
         let due = due.collect();
         self.next.set(first(&to));
         due
+    }
+
+    /// Those that leave no place for this one.
+    fn in_the_way_of(&self, prefix: GuidPrefix) -> Vec<GuidPrefix> {
+        let to = self.to.lock();
+        let has_place = to.len() < MAX_CONNECTIONS || to.contains_key(&prefix);
+        if has_place { Vec::new() } else { to.keys().copied().collect() }
     }
 
     /// It is there no more.
@@ -208,6 +215,10 @@ impl Inner {
     /// A participant that this side connects to was not reached, or has parted after it was connected at that time, or a
     /// lane that is wanted was refused for what may pass: it is connected to, or offered what is wanted, again in a while.
     pub fn return_to(&self, prefix: GuidPrefix, since: Option<Time>) {
+        // Not all that go have ended a pair.
+        let in_the_way = self.neighbours.returns.in_the_way_of(prefix);
+        let gone = in_the_way.into_iter().filter(|other| !self.is_there(*other));
+        gone.for_each(|other| self.neighbours.returns.forget(other));
         self.neighbours.returns.add(prefix, monotonic_now(), since);
         // Who sleeps has reckoned without it.
         self.kick();
@@ -434,6 +445,20 @@ mod tests {
         returns.forget(prefix(0));
         returns.add(prefix(MAX_CONNECTIONS), now, None);
         assert_eq!(returns.take(now + RETURN_MOST), [prefix(MAX_CONNECTIONS)]);
+    }
+
+    #[test]
+    fn who_has_gone_leaves_no_place_taken() {
+        let executor = participant(58);
+        let inner = &executor.inner;
+        let returns = &inner.neighbours.returns;
+        for number in 0..=MAX_CONNECTIONS {
+            let mut prefix = [0; 12];
+            prefix[..8].copy_from_slice(&number.to_ne_bytes());
+            inner.return_to(GuidPrefix(prefix), None);
+            assert!(returns.has(GuidPrefix(prefix)), "number {number}");
+        }
+        assert_eq!(returns.to.lock().len(), 1, "nobody else is there");
     }
 
     #[test]
