@@ -6,7 +6,9 @@ use std::cell::RefCell;
 use std::process::{Child, Command};
 use std::time::{Duration as StdDuration, Instant};
 
-use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, LivelinessKind, Qos};
+use taut::{
+    Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, LivelinessKind, Qos,
+};
 use taut_mem::CountingAllocator;
 
 #[global_allocator]
@@ -60,6 +62,7 @@ enum Path {
 /// A participant that writes one topic and reads another one. Beside those it has writers that are alive as long as it says
 /// so, and readers that watch them and those of the other side.
 struct Side {
+    driver: Driver,
     participant: DomainParticipant,
     writer: DataWriter<Reading>,
     reader: DataReader<Reading>,
@@ -71,8 +74,9 @@ struct Side {
 }
 
 impl Side {
-    fn new(path: Path, writes: &str, reads: &str) -> Side {
+    fn new((path, driver): (Path, Driver), writes: &str, reads: &str) -> Side {
         let config = Config {
+            driver,
             domain_id: DOMAIN + path as u32,
             interfaces: vec!["lo".into()],
             local: path != Path::Udp,
@@ -102,6 +106,7 @@ impl Side {
                 seq: 0,
                 numbers: [1; 16],
             }),
+            driver,
             participant,
             writer,
             reader,
@@ -137,6 +142,17 @@ impl Side {
         self.participant.assert_liveliness();
     }
 
+    /// What the background thread does, where there is one.
+    fn rest(&self) {
+        let end = Instant::now() + PAUSE;
+        if self.driver != Driver::Inline {
+            return std::thread::sleep(PAUSE);
+        }
+        while Instant::now() < end {
+            self.participant.run_once(Duration::from_millis(1)).unwrap();
+        }
+    }
+
     /// Round trips, now and then, for so long.
     fn run(&self, time: StdDuration) {
         let start = Instant::now();
@@ -146,14 +162,14 @@ impl Side {
                 assert_eq!(self.receive(), seq);
             }
             self.say_that_all_live();
-            std::thread::sleep(PAUSE);
+            self.rest();
         }
     }
 }
 
 /// Answers until it is told to end.
-fn echo(path: Path) {
-    let side = Side::new(path, "Pong", "Ping");
+fn echo(ways: (Path, Driver)) {
+    let side = Side::new(ways, "Pong", "Ping");
     loop {
         let seq = side.receive();
         side.write(seq);
@@ -176,13 +192,13 @@ impl Drop for Ended {
 }
 
 /// What this process allocates in each part of the time.
-fn measure(path: Path) -> [u64; PARTS] {
-    let mut process = (path == Path::OtherProcess).then(|| {
+fn measure(ways: (Path, Driver)) -> [u64; PARTS] {
+    let mut process = (ways.0 == Path::OtherProcess).then(|| {
         let program = std::env::current_exe().unwrap();
         Ended(Command::new(program).env(ECHO, "1").spawn().unwrap())
     });
-    let thread = process.is_none().then(|| std::thread::spawn(move || echo(path)));
-    let side = Side::new(path, "Ping", "Pong");
+    let thread = process.is_none().then(|| std::thread::spawn(move || echo(ways)));
+    let side = Side::new(ways, "Ping", "Pong");
     side.run(WARM_UP);
     let parts = [(); PARTS].map(|()| {
         let before = CountingAllocator::of_process();
@@ -199,12 +215,14 @@ fn measure(path: Path) -> [u64; PARTS] {
 #[test]
 fn a_participant_allocates_nothing_once_all_is_matched() {
     if std::env::var_os(ECHO).is_some() {
-        return echo(Path::OtherProcess);
+        return echo((Path::OtherProcess, Driver::Threaded));
     }
-    for path in [Path::Udp, Path::Process, Path::OtherProcess] {
-        let parts = measure(path);
-        println!("{path:?}: {parts:?}");
+    let paths = [Path::Udp, Path::Process, Path::OtherProcess];
+    let ways = paths.iter().flat_map(|path| [(*path, Driver::Threaded), (*path, Driver::Inline)]);
+    for ways in ways.chain([(Path::Udp, Driver::Polling)]) {
+        let parts = measure(ways);
+        println!("{ways:?}: {parts:?}");
         let grown = parts.iter().filter(|allocated| **allocated > 0).count();
-        assert!(grown <= GROWN, "{path:?}: {parts:?} allocations");
+        assert!(grown <= GROWN, "{ways:?}: {parts:?} allocations");
     }
 }
