@@ -235,6 +235,28 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
+    /// Writes a text with a NUL behind it, led by their length.
+    #[inline]
+    pub(crate) fn put_text(&mut self, text: &[u8]) -> Result<()> {
+        let length = text.len().wrapping_add(1);
+        let mut head = wire_length(length)?.to_ne_bytes();
+        if self.swap {
+            head.reverse();
+        }
+        self.align(head.len());
+        let whole = length.wrapping_add(head.len());
+        if let Some((first, rest)) = self.rest().get_mut(..whole).and_then(|to| to.split_first_chunk_mut())
+            && let Some((last, body)) = rest.split_last_mut()
+            && body.len() == text.len()
+        {
+            *first = head;
+            body.copy_from_slice(text);
+            *last = 0;
+        }
+        self.len = self.len.wrapping_add(whole);
+        Ok(())
+    }
+
     /// Writes over what was written before.
     fn patch<const N: usize>(&mut self, at: usize, mut bytes: [u8; N]) {
         if self.swap {

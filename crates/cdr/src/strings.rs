@@ -89,10 +89,7 @@ fn skip_text(input: &mut Decoder<'_>) -> Result<()> {
 /// Writes a string that is known to have no NUL.
 #[inline]
 fn put_text(text: &str, out: &mut Encoder<'_>) -> Result<()> {
-    out.put_length(text.len().wrapping_add(1))?;
-    out.put_bytes(text.as_bytes());
-    out.put_bytes(&[0]);
-    Ok(())
+    out.put_text(text.as_bytes())
 }
 
 impl Cdr for String {
