@@ -2,22 +2,16 @@
 
 use std::net::IpAddr;
 
-use taut_netlink::{Attributes, DUMP, Socket, attribute, attributes, text, word};
+use taut_netlink::{DUMP, Socket, attribute, link_names, word};
 use taut_xdp::{AttachMode, Error, Interface, Link, Mode, Program};
 
 // linux/rtnetlink.h and linux/if_addr.h
 const GET_ADDRESS: u16 = 22;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
-const GET_LINK: u16 = 18;
-const IFLA_IFNAME: u16 = 3;
-const IFLA_PROP_LIST: u16 = 52;
-const IFLA_ALT_IFNAME: u16 = 53;
-/// Bytes of ifinfomsg, which is before the attributes.
-const LINK: usize = 16;
 /// Bytes of ifaddrmsg, which is before the attributes.
 const FIXED: usize = 8;
-/// Where the number of the interface is in each of the two.
+/// Where the number of the interface is in it.
 const INDEX_AT: usize = 4;
 
 /// The interfaces with our program.
@@ -84,26 +78,19 @@ impl Addresses {
     }
 }
 
-/// All names of the interface that is called so; none where the kernel does not tell. ip-link(8) calls those beside the
-/// first `altname`.
+/// All names of the interface that is called so; none where the kernel does not tell.
 pub(crate) fn names(interface: &str) -> Vec<String> {
-    told_names(&[vec![0; LINK], Attributes::default().with_text(IFLA_ALT_IFNAME, interface).0].concat())
+    told_names(|kernel| kernel.link_named(interface))
 }
 
 /// The same of the interface of this index, its first name first.
 pub(crate) fn names_of(index: u32) -> Vec<String> {
-    let mut request = vec![0; LINK];
-    request[INDEX_AT..][..4].copy_from_slice(&index.to_ne_bytes());
-    told_names(&request)
+    told_names(|kernel| kernel.link(index))
 }
 
-fn told_names(request: &[u8]) -> Vec<String> {
-    let found = Socket::of_routes().and_then(|mut kernel| kernel.request(GET_LINK, 0, request));
-    let found = found.unwrap_or_default();
-    let Some(told) = found.first().and_then(|message| message.get(LINK..)) else { return Vec::new() };
-    let others = attributes(attribute(told, IFLA_PROP_LIST).unwrap_or_default());
-    let others = others.filter(|(kind, _)| *kind == IFLA_ALT_IFNAME).map(|(_, name)| name);
-    attribute(told, IFLA_IFNAME).into_iter().chain(others).map(text).collect()
+fn told_names(ask: impl FnOnce(&mut Socket) -> taut_netlink::Result<Vec<u8>>) -> Vec<String> {
+    let said = Socket::of_routes().and_then(|mut kernel| ask(&mut kernel));
+    said.map(|said| link_names(&said)).unwrap_or_default()
 }
 
 /// The address that a message is about, and its interface.
@@ -118,7 +105,7 @@ fn address(message: &[u8]) -> Option<(u32, IpAddr)> {
 
 #[cfg(test)]
 mod tests {
-    use taut_netlink::CREATE;
+    use taut_netlink::{Attributes, CREATE};
     use taut_testbed::{End, with_pair};
 
     use super::*;

@@ -1,15 +1,18 @@
 //! Messages to the kernel and from it: requests with their answers ([`Socket`]), and what it tells of changes
 //! ([`Watch`]). netlink(7).
 //!
-//! Owns the form of messages and attributes. What a message means is the business of who asks.
+//! Owns the form of messages and attributes, and the request for an interface, which many ask. What else a message means is
+//! the business of who asks.
 #![forbid(unsafe_code)]
 
 mod attributes;
+mod link;
 mod message;
 mod request;
 mod watch;
 
 pub use attributes::{Attributes, attribute, attributes, half, text, word};
+pub use link::{link, link_names};
 pub use request::{CREATE, DUMP, EXCLUSIVE, REPLACE, Socket};
 pub use watch::{Heard, LINKS, NEIGHBOURS, ROUTES, Watch};
 

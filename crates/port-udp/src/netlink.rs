@@ -9,14 +9,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
-use taut_netlink::{Heard, attribute, word};
+use taut_netlink::{Heard, attribute, link, word};
 
 /// What is listened for: interfaces, and their addresses.
 const GROUPS: i32 = libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR;
 /// Where the number of the interface is, with ifinfomsg as with ifaddrmsg.
 const INDEX_AT: usize = 4;
-/// Bytes of ifinfomsg, which is before the attributes.
-const LINK: usize = 16;
 
 /// Interfaces that are remembered: their MTUs, and what they have lost. Lower takes an MTU for another one more often,
 /// so that paths are asked for in vain, and all for lost; higher holds more of a host with thousands of containers.
@@ -72,8 +70,8 @@ impl Mtus {
                 self.have_changed = true;
             }
             Heard::Message(libc::RTM_NEWLINK, body) => {
-                let mtu = body.get(LINK..).and_then(|attributes| attribute(attributes, libc::IFLA_MTU));
-                if let (Some(index), Some(mtu)) = (word(body, INDEX_AT), mtu.and_then(|value| word(value, 0)))
+                if let Some((index, said)) = link(body)
+                    && let Some(mtu) = attribute(said, libc::IFLA_MTU).and_then(|value| word(value, 0))
                 {
                     self.learn(index, mtu);
                 }
@@ -127,6 +125,9 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Bytes of ifinfomsg.
+    const LINK: usize = 16;
     use std::net::{Ipv4Addr, Ipv6Addr};
 
     use taut_netlink::Attributes;

@@ -4,19 +4,9 @@
 
 use std::os::fd::BorrowedFd;
 
+use libc::{IFLA_ADDRESS, IFLA_MTU, RTM_DELLINK, RTM_NEWLINK};
 use taut_base::{Error, Result};
-use taut_netlink::{Errno, Heard, LINKS, Socket, Watch, attribute, remedy, word};
-
-// linux/rtnetlink.h and linux/if_link.h
-const NEW_LINK: u16 = 16;
-const DELETE_LINK: u16 = 17;
-const GET_LINK: u16 = 18;
-const IFLA_ADDRESS: u16 = 1;
-const IFLA_IFNAME: u16 = 3;
-const IFLA_MTU: u16 = 4;
-/// Before the attributes: `ifinfomsg`, with the number of the interface within.
-const FIXED: usize = 16;
-const INDEX_AT: usize = 4;
+use taut_netlink::{Errno, Heard, LINKS, Socket, Watch, attribute, link, link_names, remedy, word};
 
 /// What has been heard of it since the last call.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -65,16 +55,20 @@ impl LinkWatch {
     pub fn hear(&mut self) -> Told {
         let (mut told, mut missed) = (Told::default(), false);
         let LinkWatch { interface, parent, name, watch, .. } = self;
-        let is_own =
-            |body: &[u8]| word(body, INDEX_AT).is_some_and(|of| of == *interface || Some(of) == *parent);
-        watch.hear(|heard| match heard {
-            Heard::Message(NEW_LINK, body) => {
-                told.note(body, *interface);
-                told.is_any |= is_own(body) || has_name(body, name);
+        watch.hear(|heard| {
+            let Heard::Message(kind, body) = heard else { return missed = true };
+            let Some((of, said)) = link(body) else { return };
+            let is_own = of == *interface || Some(of) == *parent;
+            match kind {
+                RTM_NEWLINK => {
+                    if of == *interface {
+                        told.note(said);
+                    }
+                    told.is_any |= is_own || link_names(said).contains(name);
+                }
+                RTM_DELLINK => told.is_removed |= is_own && is_of_links(body),
+                _ => {}
             }
-            Heard::Message(DELETE_LINK, body) => told.is_removed |= is_own(body) && is_of_links(body),
-            Heard::Message(..) => {}
-            Heard::TooMuch => missed = true,
         });
         if missed {
             told.is_any = true;
@@ -93,31 +87,18 @@ impl LinkWatch {
     }
 
     fn ask(&mut self, told: &mut Told) -> std::result::Result<(), Errno> {
-        let mut body = [0; FIXED];
-        let (_, index) = body.split_at_mut(INDEX_AT);
-        index.iter_mut().zip(self.interface.to_ne_bytes()).for_each(|(to, from)| *to = from);
-        let answers = self.socket.request(GET_LINK, 0, &body)?;
-        answers.iter().for_each(|answer| told.note(answer, self.interface));
+        told.note(&self.socket.link(self.interface)?);
         Ok(())
     }
 }
 
 impl Told {
-    /// What a message says of this interface.
-    fn note(&mut self, body: &[u8], interface: u32) {
-        let Some(attributes) = body.get(FIXED..).filter(|_| word(body, INDEX_AT) == Some(interface)) else {
-            return;
-        };
-        let mtu = attribute(attributes, IFLA_MTU).and_then(|value| word(value, 0));
-        let mac = attribute(attributes, IFLA_ADDRESS).and_then(|value| value.try_into().ok());
+    /// What is said of this interface.
+    fn note(&mut self, said: &[u8]) {
+        let mtu = attribute(said, IFLA_MTU).and_then(|value| word(value, 0));
+        let mac = attribute(said, IFLA_ADDRESS).and_then(|value| value.try_into().ok());
         (self.mtu, self.mac) = (mtu.or(self.mtu), mac.or(self.mac));
     }
-}
-
-/// Has the interface that a message is about this name?
-fn has_name(body: &[u8], name: &str) -> bool {
-    let found = body.get(FIXED..).and_then(|attributes| attribute(attributes, IFLA_IFNAME));
-    found.and_then(|text| text.strip_suffix(&[0])) == Some(name.as_bytes())
 }
 
 /// Is a message about the interface itself, and not about what another part of the kernel has with it, such as a bridge?
@@ -132,7 +113,6 @@ mod tests {
 
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     use nix::sys::socket::{setsockopt, sockopt::RcvBuf};
-    use taut_netlink::Attributes;
     use taut_testbed::{End, ip, with_pair};
     use taut_xdp::Interface;
 
@@ -213,11 +193,18 @@ mod tests {
         });
     }
 
+    /// The one that it was opened by may have been made anew, with another number.
     #[test]
     fn one_of_the_same_name_is_known() {
-        let named =
-            |name: &str| [&[0; FIXED], &*Attributes::default().with_text(IFLA_IFNAME, name).0].concat();
-        assert!(has_name(&named("xa"), "xa"));
-        assert!(!has_name(&named("xab"), "xa") && !has_name(&named("x"), "xa") && !has_name(&[], ""));
+        with_pair("one_of_the_same_name_is_known", ["", ""], |pair| {
+            pair.enter(End::A);
+            ip("link property add dev xa altname enp1s0");
+            for (name, is_known) in [("xa", true), ("enp1s0", true), ("x", false), ("xab", false)] {
+                let mut watch = LinkWatch::open(1 << 30, name).unwrap();
+                ip("link set xa mtu 1400");
+                ip("link set xa mtu 1500");
+                assert_eq!(watch.hear(), Told { is_any: is_known, ..Told::default() }, "{name}");
+            }
+        });
     }
 }

@@ -118,8 +118,7 @@ impl Queue {
         let layout = Layout::of(link.interface().mtu);
         let Layout { rings, chunks, chunk_size, .. } = layout;
         let umem = Arc::new(Umem::create(chunks, chunk_size)?.with_headroom(headroom));
-        let open = if waits { Socket::open } else { Socket::open_at_once };
-        let queue = Queue::with(open(link, number, umem, &rings, bind)?, &layout);
+        let queue = Queue::with(Socket::open(link, number, umem, &rings, bind, waits)?, &layout);
         link.add(&queue.socket)?;
         Ok(queue)
     }

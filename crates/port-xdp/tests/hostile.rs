@@ -106,7 +106,7 @@ impl Sender {
         let link = Link::attach(Program::load(Mode::L2, interface.mtu).unwrap(), &interface, None).unwrap();
         let rings = Rings { fill: 64, completion: 1_024, rx: 64, tx: 1_024 };
         let umem = Arc::new(Umem::create(1_024, ChunkSize::B2048).unwrap());
-        let socket = Socket::open(&link, 0, Arc::clone(&umem), &rings, None).unwrap();
+        let socket = Socket::open(&link, 0, Arc::clone(&umem), &rings, None, true).unwrap();
         Sender { socket, umem, _link: link }
     }
 

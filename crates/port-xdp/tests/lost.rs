@@ -138,7 +138,7 @@ fn what_others_have_is_not_waited_for() {
 
         let umem = Arc::new(Umem::create(64, ChunkSize::B4096).unwrap());
         let rings = Rings { fill: 64, completion: 64, rx: 64, tx: 64 };
-        let socket = Socket::open(&other, 0, umem, &rings, None).unwrap();
+        let socket = Socket::open(&other, 0, umem, &rings, None, true).unwrap();
         drop(other);
         let took = in_vain(&mut port);
         assert!(took < std::time::Duration::from_millis(500), "another queue: {took:?}");

@@ -26,7 +26,7 @@
 //! let link = Link::attach(program, &interface, None)?;
 //! let umem = Arc::new(Umem::create(4_096, ChunkSize::B2048)?);
 //! let mut free = FreeFrames::of(&umem);
-//! let mut socket = Socket::open(&link, 0, umem, &Rings::default(), None)?;
+//! let mut socket = Socket::open(&link, 0, umem, &Rings::default(), None, true)?;
 //! let mut fill = socket.fill.reserve(2_048);
 //! while fill.room() > 0 && let Some(frame) = free.take() {
 //!     fill.put(frame);
@@ -61,7 +61,7 @@ pub use flow::{FlowFrames, FlowRule, flow_rules, insert_flow_rule, remove_flow_r
 pub use glance::Glance;
 pub use group::Membership;
 pub use handover::Handover;
-pub use interface::{Interface, is_up, takes_tags_off};
+pub use interface::{Interface, is_up, program_of, takes_tags_off};
 pub use link::{AttachMode, Link};
 pub use program::{MAX_DESTINATIONS, MAX_QUEUES, Program, Run, Verdict};
 pub use ring::{Consumer, Descriptor, Entry, GOES_ON, Peeked, Producer, Reserved};

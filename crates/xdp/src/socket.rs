@@ -98,7 +98,7 @@ pub struct Socket {
 
 impl Socket {
     /// Binds a socket to a queue of the link's interface, as wanted; without copies if possible, if nothing is
-    /// wanted. It receives once it is added to the link.
+    /// wanted. It receives once it is added to the link. For a queue that is taken it waits, if that is to be.
     ///
     /// *Errors*: [`Error::NotAllowed`], [`Error::NoQueue`], [`Error::QueueTaken`], [`Error::InterfaceDown`],
     /// [`Error::NoXdp`], [`Error::ChunkTooSmall`], [`Error::LockedMemory`]. *Cost*: some fifteen system calls; up
@@ -109,34 +109,13 @@ impl Socket {
         umem: Arc<Umem>,
         rings: &Rings,
         wanted: Option<BindMode>,
-    ) -> Result<Socket, Error> {
-        Socket::open_within(QUEUE_TRIES, link, queue, umem, rings, wanted)
-    }
-
-    /// The same without a wait for a queue that is taken.
-    pub fn open_at_once(
-        link: &Link,
-        queue: u32,
-        umem: Arc<Umem>,
-        rings: &Rings,
-        wanted: Option<BindMode>,
-    ) -> Result<Socket, Error> {
-        Socket::open_within(1, link, queue, umem, rings, wanted)
-    }
-
-    fn open_within(
-        tries: u32,
-        link: &Link,
-        queue: u32,
-        umem: Arc<Umem>,
-        rings: &Rings,
-        wanted: Option<BindMode>,
+        waits: bool,
     ) -> Result<Socket, Error> {
         let interface = link.interface();
         let fd = set_up(interface, &umem, rings)?;
         let (fill, completion, rx, tx) = map(&fd, rings)?;
         let binding = Binding::new(link, interface, umem.chunk_size(), wanted);
-        bind_to(&fd, interface, queue, &binding, tries)?;
+        bind_to(&fd, interface, queue, &binding, if waits { QUEUE_TRIES } else { 1 })?;
         let bound = bound(&fd)?;
         Ok(Socket { fill, completion, rx, tx, fd, umem, interface: interface.clone(), queue, bound })
     }

@@ -3,26 +3,17 @@
 //! The kernel tells it (rtnetlink(7)). A program in the driver of that other one, the parent, sees frames with the tag of
 //! the network; the interface of the VLAN itself is behind the kernel's own path and has no driver.
 
-use taut_netlink::{Errno, Socket, attribute, half, text, word};
+use libc::{IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINK, IFLA_LINK_NETNSID, IFLA_LINKINFO};
+use taut_netlink::{Errno, Socket, attribute, half, link_names, text, word};
 
-use crate::interface::takes_tags_off;
+use crate::interface::{refused, takes_tags_off};
 use crate::{Error, Interface};
 
-// linux/rtnetlink.h, linux/if_link.h and linux/if_ether.h
-const GET_LINK: u16 = 18;
-const IFLA_IFNAME: u16 = 3;
-const IFLA_LINK: u16 = 5;
-const IFLA_LINKINFO: u16 = 18;
-const IFLA_LINK_NETNSID: u16 = 37;
-const IFLA_INFO_KIND: u16 = 1;
-const IFLA_INFO_DATA: u16 = 2;
+// linux/if_link.h and linux/if_ether.h
 const IFLA_VLAN_ID: u16 = 1;
 const IFLA_VLAN_PROTOCOL: u16 = 5;
 /// IEEE 802.1Q; the other one that the kernel has is IEEE 802.1ad.
 const TYPE_VLAN: u16 = 0x8100;
-/// Before the attributes: `ifinfomsg`, with the number of the interface within.
-const FIXED: usize = 16;
-const INDEX_AT: usize = 4;
 
 /// The VLAN of an interface, as a program on its parent has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -85,21 +76,15 @@ fn on(name: &str, network: u16, parent: Option<&[u8]>) -> Result<Vlan, String> {
             return Err(format!("{name} is of a VLAN within a VLAN, and a program looks at one tag"));
         }
     }
-    let called = told.get(FIXED..).and_then(|attributes| attribute(attributes, IFLA_IFNAME)).map(text);
-    let parent = Interface::named(&called.ok_or_else(gone)?).map_err(|error| error.to_string())?;
+    let names = link_names(told);
+    let parent = Interface::named(names.first().ok_or_else(gone)?).map_err(|error| error.to_string())?;
     Ok(Vlan { network, parent })
-}
-
-fn refused(errno: Errno) -> Error {
-    Error::Refused { call: "netlink RTM_GETLINK".to_owned(), errno: errno as i32 }
 }
 
 /// What the kernel says of the interface with this number; `None` if there is none.
 fn ask(kernel: &mut Socket, interface: u32) -> Result<Option<Vec<u8>>, Error> {
-    let mut body = [0; FIXED];
-    body[INDEX_AT..INDEX_AT + 4].copy_from_slice(&interface.to_ne_bytes());
-    match kernel.request(GET_LINK, 0, &body) {
-        Ok(answers) => Ok(answers.into_iter().find(|answer| word(answer, INDEX_AT) == Some(interface))),
+    match kernel.link(interface) {
+        Ok(told) => Ok(Some(told)),
         Err(Errno::ENODEV) => Ok(None),
         Err(errno) => Err(refused(errno)),
     }
@@ -117,9 +102,8 @@ enum Told {
 }
 
 /// Reads it.
-fn read(body: &[u8]) -> Told {
-    let attributes = body.get(FIXED..).unwrap_or_default();
-    let info = attribute(attributes, IFLA_LINKINFO).unwrap_or_default();
+fn read(told: &[u8]) -> Told {
+    let info = attribute(told, IFLA_LINKINFO).unwrap_or_default();
     let kind = attribute(info, IFLA_INFO_KIND).map(text).unwrap_or_default();
     if kind != "vlan" {
         return Told::Other(kind);
@@ -127,8 +111,8 @@ fn read(body: &[u8]) -> Told {
     let data = attribute(info, IFLA_INFO_DATA).unwrap_or_default();
     let network = attribute(data, IFLA_VLAN_ID).and_then(|value| half(value, 0));
     let protocol = attribute(data, IFLA_VLAN_PROTOCOL).and_then(|value| half(value, 0)).map(u16::from_be);
-    let parent = attribute(attributes, IFLA_LINK).and_then(|value| word(value, 0));
-    if attribute(attributes, IFLA_LINK_NETNSID).is_some() {
+    let parent = attribute(told, IFLA_LINK).and_then(|value| word(value, 0));
+    if attribute(told, IFLA_LINK_NETNSID).is_some() {
         return Told::Hidden("is here, and its parent in another network namespace");
     }
     match (network, parent) {
@@ -144,6 +128,7 @@ fn read(body: &[u8]) -> Told {
 
 #[cfg(test)]
 mod tests {
+    use libc::IFLA_IFNAME;
     use taut_netlink::Attributes;
 
     use super::*;
@@ -153,8 +138,7 @@ mod tests {
             .with(IFLA_VLAN_ID, &network.to_ne_bytes())
             .with(IFLA_VLAN_PROTOCOL, &protocol.to_be_bytes());
         let info = Attributes::default().with_text(IFLA_INFO_KIND, kind).with_nested(IFLA_INFO_DATA, &data);
-        let attributes = more.with_nested(IFLA_LINKINFO, &info);
-        [&[0; FIXED][..], &attributes.0].concat()
+        more.with_nested(IFLA_LINKINFO, &info).0
     }
 
     fn link_to(parent: u32) -> Attributes {

@@ -40,7 +40,7 @@ fn open(
     wanted: Option<BindMode>,
 ) -> Result<(Link, Socket), Error> {
     let link = attach(pair, end, None)?;
-    let socket = Socket::open(&link, queue, umem(), rings, wanted)?;
+    let socket = Socket::open(&link, queue, umem(), rings, wanted, true)?;
     Ok((link, socket))
 }
 
@@ -62,7 +62,7 @@ fn no_such_interface() {
 fn the_interface_goes_away() {
     with_pair("the_interface_goes_away", ["", ""], |pair| {
         let link = attach(pair, End::A, None).unwrap();
-        let mut socket = Socket::open(&link, 0, umem(), &RINGS, None).unwrap();
+        let mut socket = Socket::open(&link, 0, umem(), &RINGS, None, true).unwrap();
         link.add(&socket).unwrap();
         ip("link del xa");
         assert_eq!(socket.kick(), Err(Error::NoInterface { interface: "xa".into() }));
@@ -111,7 +111,7 @@ fn an_mtu_beyond_a_page_is_no_obstacle() {
                 ip(&format!("link set {} mtu {mtu}", end.name()));
             }
             let link = attach(pair, End::A, Some(AttachMode::Native)).unwrap();
-            assert!(Socket::open(&link, 0, umem(), &RINGS, None).is_ok(), "{near} {far}");
+            assert!(Socket::open(&link, 0, umem(), &RINGS, None, true).is_ok(), "{near} {far}");
             drop(link);
             pair.await_no_program(End::A);
         }
@@ -132,7 +132,7 @@ fn an_mtu_whose_frames_would_lie_in_too_many_chunks() {
             let open = |size| {
                 let interface = interface(pair, End::A);
                 let link = Link::attach(Program::load(Mode::L3, mtu).unwrap(), &interface, None)?;
-                Socket::open(&link, 0, Arc::new(Umem::create(64, size)?), &RINGS, None)
+                Socket::open(&link, 0, Arc::new(Umem::create(64, size)?), &RINGS, None, true)
             };
             let error = refused(pair, End::A, open(size), remedy);
             assert_eq!(error, Error::ChunkTooSmall { interface: "xa".into(), mtu, largest });
@@ -195,11 +195,11 @@ fn another_socket_has_the_queue() {
     with_pair("another_socket_has_the_queue", ["", ""], |pair| {
         let link = attach(pair, End::A, None).unwrap();
         let first = Station::open(&link, 0);
-        let second = Socket::open(&link, 0, umem(), &RINGS, None).err().unwrap();
+        let second = Socket::open(&link, 0, umem(), &RINGS, None, true).err().unwrap();
         assert_eq!(second, Error::QueueTaken { interface: "xa".into(), queue: 0 });
         drop(first);
         // Not yet free, but on its way to be.
-        assert!(Socket::open(&link, 0, umem(), &RINGS, None).is_ok());
+        assert!(Socket::open(&link, 0, umem(), &RINGS, None, true).is_ok());
     });
 }
 
@@ -208,7 +208,7 @@ fn the_interface_is_down() {
     with_pair("the_interface_is_down", ["", ""], |pair| {
         let link = attach(pair, End::A, None).unwrap();
         ip("link set xa down");
-        let mut socket = Socket::open(&link, 0, umem(), &RINGS, None).unwrap();
+        let mut socket = Socket::open(&link, 0, umem(), &RINGS, None, true).unwrap();
         let mut tx = socket.tx.reserve(1);
         assert!(tx.put(Descriptor { address: 0, len: 60, options: 0 }));
         tx.submit();
@@ -225,7 +225,7 @@ fn a_socket_of_another_interface() {
     with_pair("a_socket_of_another_interface", ["index 40", "index 40"], |pair| {
         let links = End::BOTH.map(|end| link(pair, end, Mode::L3, None));
         pair.enter(End::B);
-        let there = Socket::open(&links[1], 0, umem(), &RINGS, None).unwrap();
+        let there = Socket::open(&links[1], 0, umem(), &RINGS, None, true).unwrap();
         assert_eq!(links[0].interface().index, links[1].interface().index, "each in its namespace");
         assert_eq!(links[0].add(&there), Err(Error::OtherInterface { interface: "xa".into() }));
         assert_eq!(links[1].add(&there), Ok(()));
@@ -340,7 +340,7 @@ fn no_privilege() {
             assert!(text.contains("`taut netd`") && !without.contains("netd"), "{text} {without}");
         };
         needs(&Program::load(Mode::L3, 1_500).err().unwrap(), "CAP_NET_ADMIN and CAP_BPF");
-        needs(&Socket::open(&link, 0, umem(), &RINGS, None).err().unwrap(), "CAP_NET_RAW");
+        needs(&Socket::open(&link, 0, umem(), &RINGS, None, true).err().unwrap(), "CAP_NET_RAW");
         assert_eq!(Interface::named("xa"), Ok(interface), "that anybody may know");
     });
 }
@@ -357,7 +357,7 @@ fn open_as_participant(interface: &Interface, mode: Mode, chunks: u32) -> Result
     let link = Link::attach(Program::load(mode, interface.mtu)?, interface, None)?;
     let rings = Rings { tx: 1_024, completion: 1_024, ..Rings::default() };
     let frames = Arc::new(Umem::create(chunks, ChunkSize::B2048)?);
-    let socket = Socket::open(&link, 0, frames, &rings, None)?;
+    let socket = Socket::open(&link, 0, frames, &rings, None, true)?;
     Ok((link, socket))
 }
 

@@ -1,18 +1,6 @@
 //! What an interface is like that a participant is to have by XDP.
 
-use taut_netlink::{Result, Socket, attribute, word};
-use taut_xdp::{ChunkSize, Error, Interface, Vlan, is_up, takes_tags_off};
-
-use super::refused;
-
-/// linux/rtnetlink.h and linux/if_link.h: the message, where it has the interface's index, what of XDP is told of it,
-/// and whether and which program is attached.
-const GET_LINK: u16 = 18;
-const MESSAGE: usize = 16;
-const INDEX_AT: usize = 4;
-const XDP: u16 = 43;
-const ATTACHED: u16 = 2;
-const PROGRAM: u16 = 4;
+use taut_xdp::{ChunkSize, Error, Interface, Vlan, is_up, program_of, takes_tags_off};
 
 /// An interface, as XDP finds it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -52,7 +40,7 @@ impl Device {
             is_up: is_up(name).is_ok(),
             mtu: interface.mtu,
             queues: interface.rx_queues.max(interface.tx_queues),
-            program: program(interface.index).map_err(|error| refused("netlink RTM_GETLINK", error))?,
+            program: program_of(interface.index).map_err(|error| error.to_string())?,
             takes_tags_off: takes_tags_off(name),
             parent: vlan.map(|vlan| vlan.map(|vlan| vlan.parent.name)),
         }))
@@ -68,14 +56,4 @@ impl Device {
         let largest = ChunkSize::B4096;
         if in_chunks { largest.largest_mtu_in_pieces() } else { largest.largest_mtu() }
     }
-}
-
-fn program(index: u32) -> Result<Option<u32>> {
-    let mut message = [0; MESSAGE];
-    message[INDEX_AT..INDEX_AT + 4].copy_from_slice(&index.to_ne_bytes());
-    let answers = Socket::of_routes()?.request(GET_LINK, 0, &message)?;
-    let of_xdp = answers.first().and_then(|answer| attribute(answer.get(MESSAGE..)?, XDP));
-    let attached = of_xdp.filter(|told| attribute(told, ATTACHED).is_some_and(|mode| mode != [0]));
-    // Where there is one for each mode, their numbers stand elsewhere.
-    Ok(attached.map(|told| attribute(told, PROGRAM).and_then(|id| word(id, 0)).unwrap_or(0)))
 }

@@ -48,7 +48,7 @@ pub fn umem() -> Arc<Umem> {
 impl Station {
     /// On a queue of the link's interface, where the thread is.
     pub fn open(link: &Link, queue: u32) -> Station {
-        let socket = Socket::open(link, queue, umem(), &RINGS, None).expect("it opens");
+        let socket = Socket::open(link, queue, umem(), &RINGS, None, true).expect("it opens");
         let free = FreeFrames::of(socket.umem());
         let mut station = Station { socket, free };
         station.refill();
