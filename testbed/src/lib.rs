@@ -5,6 +5,7 @@
 
 mod feature;
 pub mod frame;
+pub mod vlan;
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -126,7 +127,7 @@ impl Pair {
         }
         for end in End::BOTH {
             self.enter(end);
-            await_that("the interface comes up", || shown(end).contains("state UP"));
+            await_that("the interface comes up", || shown(end.name()).contains("state UP"));
         }
     }
 
@@ -138,7 +139,7 @@ impl Pair {
     /// Is a program of XDP attached at this end? The thread is there then.
     pub fn has_program(&self, end: End) -> bool {
         self.enter(end);
-        shown(end).contains("prog/xdp")
+        has_program(end.name())
     }
 
     /// Waits until no program is attached at this end. A descriptor is not closed for as long as a process that
@@ -159,9 +160,14 @@ fn path(namespace: &File) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), namespace.as_raw_fd())
 }
 
+/// Is a program of XDP attached to this interface in this thread's namespace?
+pub fn has_program(interface: &str) -> bool {
+    shown(interface).contains("prog/xdp")
+}
+
 /// What iproute2 shows of an interface in this thread's namespace.
-fn shown(end: End) -> String {
-    let shown = Command::new("ip").args(["-o", "link", "show", end.name()]).output().expect("iproute2");
+fn shown(name: &str) -> String {
+    let shown = Command::new("ip").args(["-o", "link", "show", name]).output().expect("iproute2");
     String::from_utf8_lossy(&shown.stdout).into_owned()
 }
 

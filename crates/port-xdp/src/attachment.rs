@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 
 use taut_base::Locator;
 use taut_ethernet::{BARE_SHIFT, UDP_SHIFT, shift_with_tag};
-use taut_xdp::{AttachMode, Error, Interface, Link, Membership, Mode, Program, Vlan};
+use taut_xdp::{AttachMode, Error, Interface, Link, Membership, Mode, ParentLook, Program, Vlan, program_of};
 
 use crate::XdpConfig;
 use crate::netd::{Asking, Client, Connection, Heard, connect};
@@ -41,8 +41,9 @@ pub(crate) enum Attachment {
 /// A program that is attached.
 pub(crate) struct Attached {
     link: Link,
-    /// The VLAN whose frames it looks for on the parent; `None`: it is on the interface itself.
-    vlan: Option<Vlan>,
+    /// The VLAN whose frames it looks for on the parent, and what looks whether they come there; `None`: it is on the
+    /// interface itself.
+    vlan: Option<(Vlan, ParentLook)>,
     /// Why it is not on the parent, if it was to be there.
     why_not_parent: Option<String>,
 }
@@ -145,23 +146,29 @@ fn attach(
         // An interface has one participant without IP, and one behind the driver would get nothing any more.
         itself(Some(AttachMode::Generic))?;
     }
-    let with_tags = vlan.clone().and_then(|vlan| match vlan.why_no_tags() {
-        Some(why) => Err(why),
-        None => Ok(vlan),
-    });
-    let tried = with_tags.map(|vlan| (load(vlan.network, &vlan.parent, Some(AttachMode::Native)), vlan));
-    let why = match tried {
-        Ok((Ok(link), vlan)) => return Ok(Attached { link, vlan: Some(vlan), why_not_parent: None }),
-        Ok((Err(Error::ProgramAttached { interface }), _)) => {
-            let taken = taken(&interface, &ground.interface.name);
-            // It may take all that would come.
-            if is_bare {
-                return Err(taken);
+    let why = match vlan {
+        Ok(vlan) => {
+            let parent = &vlan.parent;
+            let taken = || taken(&parent.name, &ground.interface.name);
+            let look = ParentLook::open(&ground.interface, parent).map_err(&text)?;
+            let (is_taken, why) = match look.why_no_tags() {
+                Some(why) => (is_bare && program_of(parent.index).map_err(&text)?.is_some(), why),
+                None => match load(vlan.network, parent, Some(AttachMode::Native)) {
+                    Ok(link) => {
+                        let vlan = Some((vlan.clone(), look));
+                        return Ok(Attached { link, vlan, why_not_parent: None });
+                    }
+                    Err(Error::ProgramAttached { .. }) => (true, taken()),
+                    Err(error) => (false, text(error)),
+                },
+            };
+            // It may take all that would come, also where there are no tags to tell it from its own.
+            if is_taken && is_bare {
+                return Err(taken());
             }
-            taken
+            why
         }
-        Ok((Err(error), _)) => text(error),
-        Err(why) => why,
+        Err(why) => why.clone(),
     };
     if config.attach.is_some() {
         return Err(why);
@@ -232,19 +239,19 @@ impl Attachment {
     /// The VLAN whose frames come and go by the parent, with tags.
     pub fn vlan(&self) -> Option<&Vlan> {
         match self {
-            Attachment::Own { attached, .. } => attached.vlan.as_ref(),
+            Attachment::Own { attached, .. } => attached.vlan.as_ref().map(|(vlan, _)| vlan),
             Attachment::Netd { .. } => None,
         }
     }
 
     /// Why our program gets no frames any more, as far as this process can tell; netd looks itself. *Cost*: two system
-    /// calls, five by the parent of a VLAN, or none.
+    /// calls, eight by the parent of a VLAN, or none.
     pub fn why_lost(&self) -> Option<String> {
         match self {
             Attachment::Own { attached, .. } if !attached.link.is_attached() => {
                 Some("the program was detached".into())
             }
-            Attachment::Own { attached, .. } => attached.vlan.as_ref().and_then(Vlan::why_no_tags),
+            Attachment::Own { attached, .. } => attached.vlan.as_ref().and_then(|(_, look)| look.why_lost()),
             Attachment::Netd { .. } => None,
         }
     }

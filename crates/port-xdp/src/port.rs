@@ -388,7 +388,7 @@ impl XdpPort {
 mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     use taut_ethernet::FrameEnds;
-    use taut_testbed::{End, Pair, await_that, set_feature, with_pair};
+    use taut_testbed::{End, Pair, await_that, ip, set_feature, with_pair};
 
     use super::*;
     use crate::attachment::Awaited;
@@ -546,6 +546,63 @@ mod tests {
             let mut plain = of_vlan(pair, End::A, 0, None);
             set_feature("xa", "rx-vlan-hw-parse", true);
             assert_eq!((plain.hear(Time(0)).1, plain.look(Time(0))), (None, None), "it looks at no tag");
+        });
+    }
+
+    /// Who drives may be in another network namespace than the interface, where another one may have the name.
+    #[test]
+    fn tags_that_are_taken_off_are_noticed_from_elsewhere_and_by_any_name() {
+        with_pair("tags_that_are_taken_off_are_noticed_from_elsewhere", ["", ""], |pair| {
+            for is_renamed in [false, true] {
+                let mut port = of_vlan(pair, End::A, 5, None);
+                assert_eq!(port.look(Time(0)), None);
+                let name = if is_renamed { "renamed" } else { "xa" };
+                if is_renamed {
+                    for what in ["xa down", "xa name renamed", "renamed up"] {
+                        ip(&format!("link set {what}"));
+                    }
+                    assert_eq!((port.hear(Time(0)).1, port.look(Time(0) + LOOK)), (None, None));
+                }
+                set_feature(name, "rx-vlan-hw-parse", true);
+                pair.enter(End::B);
+                let told = port.look(Time(0) + LOOK + LOOK).unwrap();
+                assert!(
+                    told.starts_with(&format!("XDP on xa: {name} takes the tags of VLANs off")),
+                    "{told}"
+                );
+            }
+        });
+    }
+
+    /// As if xa was the interface of a VLAN on another one, whose driver takes tags off.
+    #[test]
+    fn somebody_has_the_parent_without_ip() {
+        with_pair("somebody_has_the_parent_without_ip", ["", ""], |pair| {
+            pair.enter(End::A);
+            ip("link add ya type veth peer name yb");
+            set_feature("ya", "rx-vlan-hw-parse", true);
+            let parent = Interface::named("ya").unwrap();
+            let open = |attach| {
+                let config = XdpConfig { interface: "xa".into(), attach, ..XdpConfig::default() };
+                let reached = Reached::Bare(FrameEnds::default());
+                let mut ground = Ground::lay(&config, reached).unwrap();
+                ground.vlan = Some(Ok(Vlan { network: 5, parent: parent.clone() }));
+                attachment::own(&config, &ground, Awaited::All).map(|(attachment, _)| attachment.attached().0)
+            };
+            for mode in [AttachMode::Native, AttachMode::Generic] {
+                let program = taut_xdp::Program::load(taut_xdp::Mode::L2, 1_500).unwrap();
+                let link = taut_xdp::Link::attach(program, &parent, Some(mode)).unwrap();
+                for attach in [None, Some(AttachMode::Native)] {
+                    let told = open(attach).unwrap_err();
+                    assert!(
+                        told.starts_with("another XDP program is attached to ya, which has one"),
+                        "{told}"
+                    );
+                }
+                assert_eq!(open(Some(AttachMode::Generic)), Ok(AttachMode::Generic), "it was wanted so");
+                drop(link);
+                assert_eq!(open(None), Ok(AttachMode::Generic));
+            }
         });
     }
 

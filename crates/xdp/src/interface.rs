@@ -1,7 +1,6 @@
 //! What there is to know about an interface before a queue of it is used.
 //!
-//! Asks the kernel by ioctl in the network namespace of the calling thread, once; what changes later is not
-//! seen. Sets nothing up.
+//! Asks the kernel in the network namespace of the calling thread, once; what changes later is not seen. Sets nothing up.
 
 use std::ffi::{c_char, c_void};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -107,25 +106,32 @@ pub fn is_up(name: &str) -> Result<(), Error> {
     let no_interface = || Error::NoInterface { interface: name.to_string() };
     let mut request = request(name).ok_or_else(no_interface)?;
     let socket = asked().map_err(|errno| Error::refused("socket AF_INET", errno))?;
-    ioctl(&socket, libc::SIOCGIFFLAGS, &mut request).map_err(|errno| match errno {
-        Errno::NODEV => no_interface(),
-        _ => Error::refused(format!("SIOCGIFFLAGS {name}"), errno),
-    })?;
+    match has_come_up(&socket, &mut request) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Error::InterfaceDown { interface: name.to_string() }),
+        Err(Errno::NODEV) => Err(no_interface()),
+        Err(errno) => Err(Error::refused(format!("SIOCGIFFLAGS {name}"), errno)),
+    }
+}
+
+pub(crate) fn has_come_up(socket: &OwnedFd, request: &mut libc::ifreq) -> Result<bool, Errno> {
+    ioctl(socket, libc::SIOCGIFFLAGS, request)?;
     // SAFETY: the call has written this member.
     let flags = unsafe { request.ifr_ifru.ifru_flags };
-    match i32::from(flags) & libc::IFF_UP {
-        0 => Err(Error::InterfaceDown { interface: name.to_string() }),
-        _ => Ok(()),
-    }
+    Ok(i32::from(flags) & libc::IFF_UP != 0)
 }
 
 /// Does the interface of that name take the tags of VLANs (IEEE 802.1Q) off frames before a program sees them? Not if the
 /// kernel does not say so. *Cost*: three system calls.
 pub fn takes_tags_off(name: &str) -> bool {
     let (Some(mut request), Ok(socket)) = (request(name), asked()) else { return false };
+    has_tags_taken_off(&socket, &mut request)
+}
+
+pub(crate) fn has_tags_taken_off(socket: &OwnedFd, request: &mut libc::ifreq) -> bool {
     let mut flags = Value { cmd: GET_FLAGS, data: 0 };
     // SAFETY: the structure of its command, alive through the call.
-    let told = unsafe { ethtool(&socket, &mut request, (&raw mut flags).cast()) };
+    let told = unsafe { ethtool(socket, request, (&raw mut flags).cast()) };
     told.is_ok() && flags.data & TAKES_TAGS_OFF != 0
 }
 
@@ -160,6 +166,17 @@ pub(crate) fn request(name: &str) -> Option<libc::ifreq> {
     }
     request.ifr_name.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from as c_char);
     Some(request)
+}
+
+/// A request about the interface with this number in the network namespace of the socket, and the name that it has by now;
+/// `None` if there is none.
+pub(crate) fn numbered(socket: &OwnedFd, interface: u32) -> Option<(libc::ifreq, String)> {
+    // SAFETY: a structure of numbers, all of which may be zero.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_ifru.ifru_ifindex = interface.cast_signed();
+    ioctl(socket, libc::SIOCGIFNAME, &mut request).ok()?;
+    let name = request.ifr_name.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8).collect();
+    Some((request, String::from_utf8(name).ok()?))
 }
 
 /// How many receive and transmit queues; `None` where the driver does not say.

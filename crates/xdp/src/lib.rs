@@ -68,4 +68,4 @@ pub use ring::{Consumer, Descriptor, Entry, GOES_ON, Peeked, Producer, Reserved}
 pub use socket::{BindMode, Rings, Socket, Statistics};
 pub use spread::{set_spread, spread};
 pub use umem::{ChunkSize, FreeFrames, MAX_PIECES, Umem};
-pub use vlan::Vlan;
+pub use vlan::{ParentLook, Vlan};

@@ -3,10 +3,12 @@
 //! The kernel tells it (rtnetlink(7)). A program in the driver of that other one, the parent, sees frames with the tag of
 //! the network; the interface of the VLAN itself is behind the kernel's own path and has no driver.
 
+use std::os::fd::OwnedFd;
+
 use libc::{IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINK, IFLA_LINK_NETNSID, IFLA_LINKINFO};
 use taut_netlink::{Errno, Socket, attribute, half, link_names, text, word};
 
-use crate::interface::{refused, takes_tags_off};
+use crate::interface::{asked, has_come_up, has_tags_taken_off, numbered, refused};
 use crate::{Error, Interface};
 
 // linux/if_link.h and linux/if_ether.h
@@ -47,16 +49,45 @@ impl Vlan {
         let told = ask(&mut kernel, parent)?;
         Ok(Some(on(name, network, told.as_deref())))
     }
+}
+
+/// Looks whether the frames of a VLAN come by its parent, from any thread: at both interfaces by their numbers, in the
+/// network namespace in which it was made.
+pub struct ParentLook {
+    socket: OwnedFd,
+    interface: u32,
+    parent: u32,
+}
+
+impl ParentLook {
+    /// At the parent of this interface. *Cost*: one system call.
+    pub fn open(interface: &Interface, parent: &Interface) -> Result<ParentLook, Error> {
+        let socket = asked().map_err(|errno| Error::refused("socket AF_INET", errno))?;
+        Ok(ParentLook { socket, interface: interface.index, parent: parent.index })
+    }
 
     /// Why a program on the parent sees no tags; `None` if it does, as far as the kernel says. It may change at any time.
-    /// *Cost*: three system calls.
+    /// *Cost*: two system calls, which wait for other changes of networks.
     pub fn why_no_tags(&self) -> Option<String> {
-        let parent = &self.parent.name;
-        takes_tags_off(parent).then(|| {
+        let (mut request, parent) = numbered(&self.socket, self.parent)?;
+        has_tags_taken_off(&self.socket, &mut request).then(|| {
             format!(
                 "{parent} takes the tags of VLANs off before a program sees them: have it leave them (`ethtool -K \
                  {parent} rxvlan off`), or choose generic mode"
             )
+        })
+    }
+
+    /// Why what comes and goes by the parent is none of the interface's any more: that, or it alone is down. *Cost*: six
+    /// system calls at most, which wait as above.
+    pub fn why_lost(&self) -> Option<String> {
+        // The kernel sets it up after the parent, which it has told by then. Whoever has waited for the end of that sees both.
+        self.why_no_tags().or_else(|| {
+            let is_up = |mut request| has_come_up(&self.socket, &mut request);
+            let (own, interface) = numbered(&self.socket, self.interface)?;
+            let (parent, _) = numbered(&self.socket, self.parent)?;
+            let is_down_alone = is_up(own) == Ok(false) && is_up(parent) == Ok(true);
+            is_down_alone.then(|| Error::InterfaceDown { interface }.to_string())
         })
     }
 }

@@ -6,51 +6,10 @@
 use std::process::Command;
 
 use taut::{Config, DomainParticipant, XdpLayer, XdpMode};
-use taut_testbed::{End, Pair, await_that, ip, set_feature, with_pair};
+use taut_testbed::vlan::{leave_tags, make, name, with_vlans};
+use taut_testbed::{End, Pair, await_that, ip, set_feature};
 
 use crate::{SIZES, Stream, config};
-
-fn name(end: End) -> String {
-    format!("{}.5", end.name())
-}
-
-/// Makes one at each end, with an address of its own.
-fn make(end: End) {
-    let (parent, name) = (end.name(), name(end));
-    ip(&format!("link add link {parent} name {name} type vlan id 5"));
-    ip(&format!("addr add 10.89.5.{}/24 dev {name}", end.ipv4()[3]));
-    ip(&format!("link set {name} up"));
-}
-
-/// Has the ends leave tags in the frames, as a driver that has no such offload: on a virtual cable the sender takes them
-/// off, and not the receiver.
-fn leave_tags(end: End) {
-    for feature in ["rx-vlan-hw-parse", "tx-vlan-hw-insert"] {
-        set_feature(end.name(), feature, false);
-    }
-}
-
-fn with_vlans(name: &str, test: impl FnOnce(&Pair) + Send + 'static) {
-    let called = name.to_owned();
-    with_pair(name, ["", ""], move |pair| {
-        pair.enter(End::A);
-        let probe = ["link", "add", "link", "xa", "name", "probe", "type", "vlan", "id", "7"];
-        let made = Command::new("ip").args(probe).output().unwrap();
-        let told = String::from_utf8_lossy(&made.stderr);
-        if told.contains("Unknown device type") {
-            return println!(
-                "LEFT OUT: {called}: this kernel has no interfaces of VLANs (CONFIG_VLAN_8021Q)"
-            );
-        }
-        assert!(made.status.success(), "{told}");
-        ip("link del probe");
-        for end in End::BOTH {
-            pair.enter(end);
-            make(end);
-        }
-        test(pair);
-    });
-}
 
 fn config_of(end: End, mode: Option<XdpMode>) -> Config {
     let xdp_interface = mode.map(|_| name(end)).unwrap_or_default();
@@ -211,6 +170,24 @@ fn a_second_one_without_ip() {
     });
 }
 
+/// Where the parent takes tags off, its frames have none either: who has it may take what would come behind the driver.
+#[test]
+fn beside_one_on_the_parent_without_ip_and_without_tags() {
+    with_vlans("beside_one_on_the_parent_without_ip_and_without_tags", |pair| {
+        pair.enter(End::A);
+        let bare = |config| Config { xdp_layer: XdpLayer::Bare, ..config };
+        let first = DomainParticipant::with_config(&bare(config(End::A, Some(XdpMode::Native)))).unwrap();
+        for mode in [XdpMode::Auto, XdpMode::Native] {
+            let told = DomainParticipant::with_config(&bare(config_of(End::A, Some(mode)))).map(drop);
+            let text = told.unwrap_err().to_string();
+            assert!(text.contains("another XDP program is attached to xa, which has one"), "{text}");
+            assert!(!text.contains("netd"), "{text}");
+        }
+        drop(first);
+        DomainParticipant::with_config(&bare(config_of(End::A, Some(XdpMode::Auto)))).unwrap();
+    });
+}
+
 /// What was native goes behind the driver, and samples go on.
 #[test]
 fn tags_that_are_taken_off_later() {
@@ -274,6 +251,33 @@ fn it_is_removed_and_made_anew() {
             pair.await_no_program(End::B);
             make(End::B);
             stream.carries(&[100; 10]);
+            stream.is_past_kernel(1);
+            assert!(pair.has_program(End::B));
+        }
+    });
+}
+
+/// Its frames would come and go by the parent all the same.
+#[test]
+fn it_goes_down_alone_and_comes_up() {
+    with_vlans("it_goes_down_alone_and_comes_up", |pair| {
+        for end in End::BOTH {
+            pair.enter(end);
+            leave_tags(end);
+        }
+        for xdp_layer in [XdpLayer::Ip, XdpLayer::Bare] {
+            let mut stream = Stream::new(End::BOTH.map(|end| {
+                pair.enter(end);
+                let config = Config { xdp_layer, ..config_of(end, Some(XdpMode::Native)) };
+                DomainParticipant::with_config(&config).unwrap()
+            }));
+            stream.is_past_kernel(1);
+            pair.enter(End::B);
+            ip("link set xb.5 down");
+            await_that("it is noticed", || stream.participants[1].stats().xdp.is_none());
+            pair.await_no_program(End::B);
+            ip("link set xb.5 up");
+            stream.carries(&SIZES);
             stream.is_past_kernel(1);
             assert!(pair.has_program(End::B));
         }
