@@ -14,7 +14,8 @@ use taut::{
     XdpMode, XdpNetd,
 };
 use taut_netd::{Policy, Server, keep_least_privileges};
-use taut_testbed::{End, LIMIT, Pair, await_that, copies_of, ip, with_pair};
+use taut_testbed::vlan::{make, with_vlans};
+use taut_testbed::{End, LIMIT, Pair, await_that, copies_of, has_program, ip, with_pair};
 
 /// A user that nothing else belongs to.
 const USER: u32 = 47_110;
@@ -96,7 +97,11 @@ fn plays() {
         report: false,
         xdp_interface: interface.to_owned(),
         xdp_queues,
-        xdp_mode: if how == "generic" { XdpMode::Generic } else { XdpMode::Auto },
+        xdp_mode: match how {
+            "generic" => XdpMode::Generic,
+            "native" => XdpMode::Native,
+            _ => XdpMode::Auto,
+        },
         xdp_netd: XdpNetd::At(path.into()),
         driver: if how == "polls" { Driver::Polling } else { Driver::Threaded },
         critical_port: if how == "critical" { CRITICAL } else { 0 },
@@ -108,7 +113,10 @@ fn plays() {
         Err(error) => return println!("\nrefused {error}"),
     };
     let probed = participant.stats().xdp.expect("netd tells how it uses the interface");
-    assert_eq!((probed.attached, probed.bound), (XdpAttachMode::Native, XdpBindMode::Copy), "{probed:?}");
+    let attached = if how == "behind" { XdpAttachMode::Generic } else { XdpAttachMode::Native };
+    assert_eq!((probed.attached, probed.bound), (attached, XdpBindMode::Copy), "{probed:?}");
+    let why = format!("`taut netd` opens {interface} behind its driver only, as it is of a VLAN");
+    assert_eq!(probed.why_not_native.is_some_and(|told| told.starts_with(&why)), how == "behind");
     let priority = if how == "critical" { 100 } else { 0 };
     let (reader, writer) = ends(&participant, priority, &format!("There{queue}"), &format!("Back{queue}"));
     println!("\nready");
@@ -227,7 +235,8 @@ impl Netd {
         self.player_that(pair, user, interface, &queue.to_string(), domain, "sleeps")
     }
 
-    /// The same with one queue or several, whose driver polls or sleeps, or that wants generic mode, or only what is critical.
+    /// The same with one queue or several, whose driver polls or sleeps, or that wants generic or native mode, or only what is
+    /// critical, or that comes to be behind the driver.
     fn player_that(
         &self,
         pair: &Pair,
@@ -270,10 +279,15 @@ impl Game {
         Game::with(pair, queue, Config::default())
     }
 
+    /// The same on this interface.
+    fn on(pair: &Pair, interface: &str) -> Game {
+        Game::with(pair, 0, Config { interfaces: vec![interface.to_owned()], ..Config::default() })
+    }
+
     fn with(pair: &Pair, queue: u32, config: Config) -> Game {
         pair.enter(End::B);
         let config = Config {
-            interfaces: vec!["xb".into()],
+            interfaces: if config.interfaces.is_empty() { vec!["xb".into()] } else { config.interfaces },
             local: false,
             report: false,
             xdp_netd: XdpNetd::Never,
@@ -386,6 +400,45 @@ fn an_ordinary_user_whose_frames_are_long() {
         }
         let (ball, least) = (game.ball(1), (1_u64 << 20) / 9_000);
         assert!(ball.copied_in >= least, "the longest are: {} of {}", ball.copied_in, ball.datagrams_in);
+    });
+}
+
+/// The program is on the interface itself: a rule for it gives frames of that network, and the parent is another's.
+#[test]
+fn the_interface_of_a_vlan() {
+    with_vlans("the_interface_of_a_vlan", |pair| {
+        let rules = rule(USER, "[0]", "").replace("xa", "xa.5") + &rule(OTHER, "[0]", "");
+        let netd = Netd::start(pair, "vlan", &rules);
+        let refused = |user, interface, how, part: &str| {
+            let told = netd.player_that(pair, user, interface, "0", 0, how).says();
+            assert!(told.starts_with("refused ") && told.contains(part), "{told}");
+        };
+        refused(USER, "xa", "sleeps", "no rule of netd.toml for user 47110 has interface xa:");
+        refused(OTHER, "xa.5", "behind", "no rule of netd.toml for user 47111 has interface xa.5:");
+        refused(USER, "xa.5", "native", "`taut netd` opens xa.5 behind its driver only, as it is of a VLAN");
+        let mut other = netd.player(pair, OTHER, "xa", 0, 0);
+        assert_eq!(other.says(), "ready");
+        let mut player = netd.player_that(pair, USER, "xa.5", "0", 0, "behind");
+        assert_eq!(player.says(), "ready");
+        let mut game = Game::on(pair, "xb.5");
+        game.is_past_kernel();
+        for len in [0, 1, 1_400, 9_000, 70_000, 1 << 20].into_iter().chain([64; 500]) {
+            game.play(len);
+        }
+        drop(game);
+        drop(other);
+        pair.await_no_program(End::A);
+        assert!(has_program("xa.5"));
+        let mut game = Game::on(pair, "xb.5");
+        game.is_past_kernel();
+        pair.enter(End::A);
+        ip("link del xa.5");
+        make(End::A);
+        game.is_past_kernel();
+        pair.enter(End::A);
+        assert!(has_program("xa.5"));
+        player.kill();
+        await_that("no program is attached", || !has_program("xa.5"));
     });
 }
 
