@@ -73,6 +73,11 @@ pub enum Error {
         /// The name of the interface.
         interface: String,
     },
+    /// A program is attached to an interface that is on this one, as one of a VLAN.
+    ProgramAbove {
+        /// The name of this one.
+        interface: String,
+    },
     /// Another socket has the queue, and still had it after a second.
     QueueTaken {
         /// The name of the interface.
@@ -185,6 +190,11 @@ impl fmt::Display for Error {
             }
             Error::TooFewRxQueues { interface, rx_queues } => too_few_rx_queues(f, interface, *rx_queues),
             Error::ProgramAttached { interface } => program_attached(f, interface, true),
+            Error::ProgramAbove { interface } => write!(
+                f,
+                "an XDP program is attached to an interface on {interface}, as one of a VLAN, and the kernel takes none \
+                 below: end its owner (`bpftool net` names it), or stay with UDP"
+            ),
             Error::QueueTaken { interface, queue } => write!(
                 f,
                 "another socket has queue {queue} of {interface}: end its owner, choose another queue, or stay with UDP"

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
 use crate::bpf::{self, DRV_MODE, SKB_MODE};
+use crate::interface::program_of;
 use crate::program::refused;
 use crate::socket::patiently;
 use crate::{Error, Interface, Program, Socket};
@@ -41,7 +42,7 @@ pub struct Link {
 impl Link {
     /// Attaches a program as wanted; natively if possible, if nothing is wanted.
     ///
-    /// *Errors*: [`Error::ProgramAttached`], [`Error::NoXdp`], [`Error::NotAllowed`]; if native is wanted,
+    /// *Errors*: [`Error::ProgramAttached`], [`Error::ProgramAbove`], [`Error::NoXdp`], [`Error::NotAllowed`]; if native is wanted,
     /// [`Error::MtuTooLarge`] and [`Error::TooFewRxQueues`]. *Cost*: up to two system calls; a driver may set up
     /// its queues anew, and the link of the network be down for seconds.
     pub fn attach(
@@ -164,7 +165,8 @@ fn attach(program: &Program, interface: &Interface, mode: AttachMode, tries: u32
 fn refusal(errno: Errno, interface: &Interface, mode: AttachMode) -> Error {
     let name = interface.name.clone();
     match errno {
-        // EEXIST: a program runs in the other mode.
+        // Or a program runs in the other mode.
+        Errno::EXIST if program_of(interface.index) == Ok(None) => Error::ProgramAbove { interface: name },
         Errno::BUSY | Errno::EXIST => Error::ProgramAttached { interface: name },
         Errno::OPNOTSUPP if mode == AttachMode::Native => {
             Error::NoXdp { interface: name, what: "native XDP" }

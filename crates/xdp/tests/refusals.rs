@@ -190,6 +190,26 @@ fn a_program_that_is_about_to_go_is_waited_for() {
     });
 }
 
+/// The kernel takes no program below another one: here that of a bridge, as that of an interface of a VLAN elsewhere.
+#[test]
+fn another_program_is_above() {
+    with_pair("another_program_is_above", ["", ""], |pair| {
+        pair.enter(End::A);
+        ip("link add above type bridge");
+        ip("link set xa master above");
+        let above = Interface::named("above").unwrap();
+        let link =
+            Link::attach(Program::load(Mode::L3, 1_500).unwrap(), &above, Some(AttachMode::Generic)).unwrap();
+        for mode in [None, Some(AttachMode::Native), Some(AttachMode::Generic)] {
+            let error = attach(pair, End::A, mode).err().unwrap();
+            assert_eq!(error, Error::ProgramAbove { interface: "xa".into() }, "{mode:?}");
+            assert!(error.to_string().contains("attached to an interface on xa"), "{error}");
+        }
+        drop(link);
+        assert!(attach(pair, End::A, None).is_ok());
+    });
+}
+
 #[test]
 fn another_socket_has_the_queue() {
     with_pair("another_socket_has_the_queue", ["", ""], |pair| {

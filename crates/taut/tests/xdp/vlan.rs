@@ -188,6 +188,77 @@ fn beside_one_on_the_parent_without_ip_and_without_tags() {
     });
 }
 
+/// The kernel takes no program below one that is on an interface of a VLAN, and that one takes nothing of another VLAN.
+#[test]
+fn beside_one_behind_the_driver_of_another_vlan() {
+    with_vlans("beside_one_behind_the_driver_of_another_vlan", |pair| {
+        pair.enter(End::A);
+        leave_tags(End::A);
+        ip("link add link xa name xa.7 type vlan id 7");
+        ip("link set xa.7 up");
+        let start = |interface: &str, mode| {
+            let of = config(End::A, Some(mode));
+            let config = Config { xdp_interface: interface.to_owned(), xdp_layer: XdpLayer::Bare, ..of };
+            DomainParticipant::with_config(&config)
+        };
+        let _above = start("xa.7", XdpMode::Generic).unwrap();
+        let why = "an XDP program is attached to an interface on xa, as one of a VLAN";
+        for refused in [start("xa", XdpMode::Auto), start("xa.5", XdpMode::Native)] {
+            let text = refused.map(drop).unwrap_err().to_string();
+            assert!(text.contains(why), "{text}");
+        }
+        let behind = start("xa.5", XdpMode::Auto).unwrap();
+        let told = behind.stats().xdp.unwrap().why_not_native.unwrap();
+        assert!(told.starts_with(why), "{told}");
+    });
+}
+
+/// A tag within a tag, and one of another kind.
+#[test]
+fn what_a_program_does_not_look_at() {
+    with_vlans("what_a_program_does_not_look_at", |pair| {
+        for (below, words, why) in [
+            ("5", "vlan id 9", "is of a VLAN within a VLAN, and a program looks at one tag"),
+            (
+                "6",
+                "vlan proto 802.1ad id 9",
+                "has tags that a program does not look at: those of a network by",
+            ),
+        ] {
+            for end in End::BOTH {
+                pair.enter(end);
+                let name = end.name();
+                if below == "6" {
+                    ip(&format!("link add link {name} name {name}.6 type vlan id 6"));
+                    ip(&format!("link set {name}.6 up"));
+                }
+                let parent = if below == "6" { name.to_owned() } else { format!("{name}.{below}") };
+                ip(&format!("link add link {parent} name {name}q{below} type {words}"));
+                ip(&format!("addr add 10.89.1{below}.{}/24 dev {name}q{below}", end.ipv4()[3]));
+                ip(&format!("link set {name}q{below} up"));
+            }
+            let config_of = |end: End, mode| {
+                let name = format!("{}q{below}", end.name());
+                let interfaces = vec![name.clone()];
+                Config { interfaces, xdp_interface: name, ..config(end, Some(mode)) }
+            };
+            pair.enter(End::A);
+            let refused = DomainParticipant::with_config(&config_of(End::A, XdpMode::Native)).map(drop);
+            let text = refused.unwrap_err().to_string();
+            assert!(text.contains(&format!("XDP on xaq{below}: xaq{below} {why}")), "{text}");
+            let mut stream = Stream::new(End::BOTH.map(|end| {
+                pair.enter(end);
+                DomainParticipant::with_config(&config_of(end, XdpMode::Auto)).unwrap()
+            }));
+            let told = stream.participants[0].stats().xdp.unwrap().why_not_native.unwrap();
+            assert!(told.contains(why), "{told}");
+            stream.is_past_kernel(0);
+            stream.is_past_kernel(1);
+            stream.carries(&SIZES);
+        }
+    });
+}
+
 /// What was native goes behind the driver, and samples go on.
 #[test]
 fn tags_that_are_taken_off_later() {
@@ -254,6 +325,31 @@ fn it_is_removed_and_made_anew() {
             stream.is_past_kernel(1);
             assert!(pair.has_program(End::B));
         }
+    });
+}
+
+/// Made anew it has the same name and is of another network; the other end goes by the kernel's tags.
+#[test]
+fn it_is_made_anew_with_another_number() {
+    with_vlans("it_is_made_anew_with_another_number", |pair| {
+        for end in End::BOTH {
+            pair.enter(end);
+            leave_tags(end);
+        }
+        let near = participant(pair, End::A, None);
+        let mut stream = Stream::new([near, participant(pair, End::B, Some(XdpMode::Native))]);
+        stream.is_past_kernel(1);
+        for end in End::BOTH {
+            pair.enter(end);
+            let (parent, name) = (end.name(), name(end));
+            ip(&format!("link del {name}"));
+            ip(&format!("link add link {parent} name {name} type vlan id 6"));
+            ip(&format!("addr add 10.89.5.{}/24 dev {name}", end.ipv4()[3]));
+            ip(&format!("link set {name} up"));
+        }
+        stream.carries(&SIZES);
+        stream.is_past_kernel(1);
+        assert_eq!(wrong(&stream.participants[1]), [0; 4]);
     });
 }
 
