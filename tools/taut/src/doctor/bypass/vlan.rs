@@ -45,7 +45,10 @@ pub fn place(
         let set = |to: &str| format!("ethtool -K {name} rxvlan {to}");
         let leave = Mend::by_hand(set("off"), Lasts::UntilReboot, set("on"));
         let seen = format!("{name} takes the tags off before a program sees them");
-        return (itself, Some(behind(asked, seen, Some(leave))));
+        // Who has the parent may take what would come without a tag.
+        let is_in_the_way = asked.layer == XdpLayer::Bare && parent.device.program.is_some();
+        let found = Some(behind(asked, seen, Some(leave)));
+        return (if is_in_the_way { parent } else { itself }, found);
     }
     let found =
         Finding::good(NAME, format!("{} is on {name}, which leaves the tags in frames", asked.interface));
@@ -88,6 +91,23 @@ mod tests {
 
     fn device(parent: Option<Result<String, String>>, takes_tags_off: bool) -> Device {
         Device { is_up: true, mtu: 1_500, queues: Some(4), program: None, takes_tags_off, parent }
+    }
+
+    /// What takes the tags off may be somebody's, who is in the way without IP.
+    #[test]
+    fn a_parent_that_somebody_has_is_looked_at_without_ip() {
+        let own = device(Some(Ok("eth0".to_owned())), false);
+        for (layer, program, place) in [
+            (XdpLayer::Bare, Some(7), "eth0"),
+            (XdpLayer::Bare, None, "eth0.5"),
+            (XdpLayer::Ip, Some(7), "eth0.5"),
+        ] {
+            let asked = Asked { layer, ..asked(XdpMode::Auto, None) };
+            let parent = Device { program, ..device(None, true) };
+            let found = found(&asked, &own, Some(parent));
+            let told = Some((State::WorthChanging, "ethtool -K eth0 rxvlan off".to_owned()));
+            assert_eq!(found, (place.to_owned(), told), "{layer:?} {program:?}");
+        }
     }
 
     /// The place, and the state of what was found with the command that mends it.
