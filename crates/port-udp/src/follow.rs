@@ -38,6 +38,12 @@ impl UdpPort {
         self.sender.paths.forget();
     }
 
+    /// Could the last [`UdpPort::follow`] not use what there is? Then the interfaces are those of before, and some of their
+    /// addresses may be gone.
+    pub fn is_stale(&self) -> bool {
+        self.stale
+    }
+
     /// Uses the interfaces that there are now. Returns whether that is another answer to who reaches the
     /// participant where; then locators and interfaces are to be asked for again, and warnings at any rate.
     ///

@@ -274,11 +274,13 @@ fn conflict(dpdk: &mut DpdkPort) -> Option<String> {
     Some(format!("DPDK: the station {mac} has our address {own}, too: give one of us another (dpdk_address)"))
 }
 
+/// Is its address none of this host any more? *Cost*: a socket.
+fn is_lost(end: &SocketAddr) -> bool {
+    let bound = UdpSocket::bind((end.ip(), 0));
+    bound.is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
+}
+
 fn leave_lost(xdp: &mut XdpPort, now: Time) {
-    let is_lost = |end: &SocketAddr| {
-        let bound = UdpSocket::bind((end.ip(), 0));
-        bound.is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
-    };
     let ends = xdp.carrier().layer().ends();
     let kept: Vec<SocketAddr> = ends.iter().filter(|end| !is_lost(end)).copied().collect();
     if kept.len() < ends.len() {
@@ -339,7 +341,8 @@ pub(crate) fn of_users(udp: &UdpPort) -> Vec<BorrowedFd<'_>> {
     udp.fds().filter(|of| of.traffic == Traffic::User).map(|of| of.fd).collect()
 }
 
-/// Where samples, or critical ones only, are received by these interfaces.
+/// Where samples, or critical ones only, are received by these interfaces, at addresses that this host has: one that the
+/// sockets could not leave behind may be somebody else's, whom this host passes on to.
 fn ends(
     udp: &UdpPort,
     only_critical: bool,
@@ -347,7 +350,9 @@ fn ends(
 ) -> Vec<SocketAddr> {
     let others = if only_critical { &[] } else { udp.user_unicast() };
     let own = others.iter().chain(udp.critical_unicast()).filter_map(Locator::socket_addr);
-    own.filter(|end| udp.interfaces().iter().any(|own| own.address == end.ip() && is_of(own))).collect()
+    own.filter(|end| udp.interfaces().iter().any(|own| own.address == end.ip() && is_of(own)))
+        .filter(|end| !udp.is_stale() || !is_lost(end))
+        .collect()
 }
 
 /// The same by the interface that is called so. The kernel knows one by other names, too (`altname` of ip-link(8)), and lists

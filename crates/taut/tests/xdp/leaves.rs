@@ -6,12 +6,14 @@ use std::os::fd::AsRawFd;
 
 use nix::sched::{CloneFlags, setns, unshare};
 use taut::XdpMode;
-use taut_testbed::{End, Pair, await_that, ip, with_pair};
+use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_pair};
 
 use crate::{SIZES, Stream, participant};
 
 /// Where samples of the first participant of a domain 0 come.
 const PORT: u16 = 7_411;
+/// Datagrams that take longer, one after the other, than until an interface that was lost is tried for again.
+const WHILE_IT_IS_TRIED: usize = 20_000;
 
 /// A container behind the first end, `ca` there and `cb` in it, to which the address goes. The thread is in it then.
 fn goes_to_a_container(pair: &Pair) -> File {
@@ -52,6 +54,18 @@ fn an_address_goes_to_a_container_of_the_same_host() {
             sender.send_to(b"RTPS and so on", receiver.local_addr().unwrap()).unwrap();
             receiver.recv(&mut [0; 100]).is_ok_and(|len| len == 14)
         });
+
+        // Lost and there again meanwhile, as it has another address of Ethernet, it leaves what comes there to the kernel.
+        pair.enter(End::A);
+        ip("link set xa address 02:00:00:00:88:03");
+        pair.enter(End::B);
+        ip("neigh replace 10.88.0.1 lladdr 02:00:00:00:88:03 nud permanent dev xb");
+        receiver.set_nonblocking(false).unwrap();
+        receiver.set_read_timeout(Some(LIMIT)).unwrap();
+        for sent in 0..WHILE_IT_IS_TRIED {
+            sender.send_to(b"RTPS and so on", receiver.local_addr().unwrap()).unwrap();
+            assert_eq!(receiver.recv(&mut [0; 100]).ok(), Some(14), "{sent} have reached the container");
+        }
 
         pair.enter(End::A);
         ip("route del 10.88.0.1/32 dev ca");
