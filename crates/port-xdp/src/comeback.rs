@@ -50,6 +50,16 @@ impl Left {
     }
 }
 
+/// A request to netd that has come to nothing.
+pub struct Refused(Asking);
+
+impl Refused {
+    /// What was watched of it; see [`Left::watched`].
+    pub fn watched(&self) -> BorrowedFd<'_> {
+        self.0.connection().fd()
+    }
+}
+
 /// What is known of it.
 pub(crate) struct Comeback {
     config: XdpConfig,
@@ -61,7 +71,11 @@ pub(crate) struct Comeback {
     is_by_netd: bool,
     /// What netd answers.
     asking: Option<Asking>,
+    /// What it has refused, or was not there to answer any more.
+    refused: Option<Asking>,
     failed: u32,
+    /// What had been opened was given up, and what was told of its station may have reached nobody.
+    is_given_up: bool,
     /// When the last try began.
     last: Time,
     /// When there is something to do: a look, or a try.
@@ -84,7 +98,9 @@ impl Comeback {
             left: None,
             is_by_netd,
             asking: None,
+            refused: None,
             failed: 0,
+            is_given_up: false,
             last: never,
             due: never,
             told: String::new(),
@@ -127,7 +143,7 @@ impl Comeback {
 
     /// The last try was in vain. Returns what to warn of: each reason once.
     fn fail(&mut self, now: Time, why: String) -> Option<String> {
-        self.asking = None;
+        self.refused = self.asking.take();
         self.failed += 1;
         self.due = now + pause(self.failed);
         if why == self.told {
@@ -212,7 +228,7 @@ impl Try {
 pub struct Resumed {
     /// Frames come and go again, by other descriptors than before.
     pub is_back: bool,
-    /// By another address of Ethernet than before.
+    /// By another address of Ethernet than before, or than peers have been told by what goes by frames.
     pub is_moved: bool,
     /// To be warned of.
     pub warning: Option<String>,
@@ -247,6 +263,11 @@ impl XdpPort {
         self.comeback.left.take()
     }
 
+    /// What netd has refused since the last call.
+    pub fn take_refused(&mut self) -> Option<Refused> {
+        self.comeback.refused.take().map(Refused)
+    }
+
     /// What to try now, without the port. `ends` are those that the interface has by now, and `sockets` where the user's
     /// samples are received. *Cost*: a system call for each socket.
     pub fn next_try(&mut self, now: Time, ends: Vec<SocketAddr>, sockets: &[BorrowedFd<'_>]) -> Try {
@@ -275,7 +296,7 @@ impl XdpPort {
                 Resumed::default()
             }
             Ok(Done::Opened(port)) => {
-                let is_moved = port.interface.mac != self.interface.mac;
+                let is_moved = port.interface.mac != self.interface.mac || self.comeback.is_given_up;
                 self.succeed_by(*port);
                 self.comeback.look_later(now);
                 Resumed { is_back: true, is_moved, ..Resumed::default() }
@@ -288,11 +309,23 @@ impl XdpPort {
         }
     }
 
+    /// Nothing can be heard of what the last try has opened: that was in vain. Returns what to warn of; what is left is to
+    /// be dropped at once.
+    pub fn give_up(&mut self, now: Time, why: String) -> Option<String> {
+        let Comeback { failed, told, .. } = &mut self.comeback;
+        let (failed, told) = (*failed, std::mem::take(told));
+        self.lose(now, &why)?;
+        (self.comeback.failed, self.comeback.told, self.comeback.is_given_up) = (failed, told, true);
+        self.comeback.fail(now, why)
+    }
+
     /// Another one takes the place of this one.
     fn succeed_by(&mut self, next: XdpPort) {
         let old = std::mem::replace(self, next);
         self.carrier.succeed(old.carrier);
         self.sends_by = old.sends_by.min(self.queues.len().saturating_sub(1));
+        // Until all that tells of it is watched.
+        (self.comeback.failed, self.comeback.told) = (old.comeback.failed, old.comeback.told);
         old.chunks.iter().zip(&self.chunks).for_each(|(old, new)| old.go_on_with(new));
     }
 }

@@ -28,7 +28,7 @@ mod port;
 mod queue;
 mod supply;
 
-pub use comeback::{Left, Resumed, Tried, Try};
+pub use comeback::{Left, Refused, Resumed, Tried, Try};
 pub use netd::Netd;
 pub use port::{Probed, XdpConfig, XdpPort};
 pub use queue::QueueCounts;

@@ -149,3 +149,34 @@ fn what_others_have_is_not_waited_for() {
         });
     });
 }
+
+/// As when there is no descriptor left to be woken by: it would have frames that nobody takes.
+#[test]
+fn what_nothing_can_be_heard_of_is_given_up() {
+    with_pair("what_nothing_can_be_heard_of_is_given_up", ["", ""], |pair| {
+        let mut port = open(pair);
+        let (why, now) = (|| "dup: EMFILE".to_owned(), START);
+        let told = port.give_up(now, why()).expect("it is said");
+        assert!(told.ends_with("not again yet: dup: EMFILE"), "{told}");
+        assert!(
+            !port.is_to_try(now) && port.next_timeout() < now + Duration::from_secs(1),
+            "there is a pause"
+        );
+        drop(port.take_left().expect("it is to be dropped at once"));
+        assert!(!pair.has_program(End::A));
+        let mut last = (now, Duration(0));
+        for _ in 0..3 {
+            let now = port.next_timeout();
+            let pause = now.since(last.0);
+            assert!(pause > last.1, "the pauses grow");
+            last = (now, pause);
+            let resumed = tries(&mut port, now).unwrap();
+            assert!(resumed.is_back && resumed.is_moved, "what peers were told of it may have been lost");
+            assert_eq!(port.give_up(now, why()), None, "it is said once");
+            drop(port.take_left());
+        }
+        let now = port.next_timeout();
+        assert!(tries(&mut port, now).unwrap().is_back && pair.has_program(End::A));
+        assert_eq!(port.on_timeout(now), (false, None), "it is as any other then");
+    });
+}

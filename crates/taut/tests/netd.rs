@@ -4,11 +4,13 @@
 //! failure. A netd and its participants are processes of their own: this program, run again as one of two children.
 
 use std::io::{BufRead, BufReader, Lines};
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
+use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept, bind, listen, socket};
+use nix::unistd::{Gid, Uid, close, setgroups, setresgid, setresuid};
 use taut::{
     Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Qos, XdpAttachMode, XdpBindMode,
     XdpMode, XdpNetd,
@@ -546,6 +548,41 @@ fn a_child_of_the_participants_process() {
         game.end();
         assert_eq!(player.says(), "ended");
         pair.await_no_program(End::A);
+    });
+}
+
+/// It keeps open the connection to a netd that hangs up before it has answered.
+#[test]
+fn a_child_while_netd_is_asked() {
+    with_pair("a_child_while_netd_is_asked", ["", ""], |pair| {
+        let mut netd = Netd::start(pair, "asked", &rule(USER, "[0]", ""));
+        let mut player = netd.player(pair, USER, "xa", 0, 0);
+        assert_eq!(player.says(), "ready");
+        let mut game = Game::new(pair, 0);
+        game.is_past_kernel();
+        netd.held.take().unwrap().kill();
+        std::fs::remove_file(&netd.path).unwrap();
+        // A netd that accepts and says nothing.
+        let (kind, flags) = (SockType::SeqPacket, SockFlag::SOCK_CLOEXEC);
+        let silent = socket(AddressFamily::Unix, kind, flags, None).unwrap();
+        bind(silent.as_raw_fd(), &UnixAddr::new(&netd.path).unwrap()).unwrap();
+        std::fs::set_permissions(&netd.path, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+        listen(&silent, Backlog::new(8).unwrap()).unwrap();
+        let asked = accept(silent.as_raw_fd()).unwrap();
+        let copies = copies_of(player.child.id());
+        close(asked).unwrap();
+        // It is tried again once it is known that this one was in vain.
+        let again = accept(silent.as_raw_fd()).unwrap();
+        let before = game.ball(100).waits;
+        assert!(game.reader.wait(QUIET).is_err(), "nothing is under way");
+        let waits = game.ball(100).waits - before;
+        assert!(waits < 1_000, "{waits} times something was found that is nothing");
+        drop(copies);
+        close(again).unwrap();
+        std::fs::remove_file(&netd.path).unwrap();
+        drop(silent);
+        netd.again(pair);
+        game.is_past_kernel();
     });
 }
 

@@ -326,6 +326,7 @@ impl Inner {
         }
         if readable.has(HOSTS) {
             core.hear_hosts();
+            self.leave_refused(&mut core);
         }
         core
     }
