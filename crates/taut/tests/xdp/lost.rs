@@ -164,6 +164,46 @@ fn another_address_of_ethernet_of_one_who_only_listens() {
     });
 }
 
+/// The link goes down while the interface is opened anew. What is written meanwhile arrives, and nobody is found anew.
+fn stays_matched(pair: &Pair, mut stream: Stream) {
+    for number in 1..6 {
+        for end in End::BOTH {
+            stream.carries(&SIZES);
+            // With what is not acknowledged the write below may have no room until the link is up again.
+            stream.writer.wait_for_acknowledgments(LIMIT).unwrap();
+            set_mac(pair, end, &format!("02:00:00:00:88:{number}{}", end as usize));
+            ip(&format!("link set {} down", end.name()));
+            stream.writer.write(&Blob::new(stream.next, 1_000)).unwrap();
+            ip(&format!("link set {} up", end.name()));
+            stream.reader.wait(LIMIT).unwrap();
+            let got = stream.reader.take().unwrap();
+            assert_eq!(got[0].data, Some(Blob::new(stream.next, 1_000)));
+            stream.next += 1;
+        }
+    }
+    stream.carries(&SIZES);
+    assert_eq!(stream.writer.publication_matched_status().total_count, 1);
+    assert_eq!(stream.reader.subscription_matched_status().total_count, 1);
+}
+
+#[test]
+fn the_address_of_ethernet_changes_and_the_link_goes_down() {
+    for mode in [XdpMode::Native, XdpMode::Generic] {
+        with_pair("the_address_changes_and_the_link_goes_down", ["", ""], move |pair| {
+            let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(mode))));
+            stream.is_past_kernel(0);
+            stays_matched(pair, stream);
+        });
+    }
+}
+
+#[test]
+fn the_address_of_ethernet_changes_and_the_link_goes_down_without_ip() {
+    with_pair("the_address_changes_and_the_link_goes_down_bare", ["", ""], |pair| {
+        stays_matched(pair, without_ip(pair));
+    });
+}
+
 /// The other one sends to the old station until it is told the new one.
 #[test]
 fn the_address_of_ethernet_changes_without_ip() {
