@@ -13,6 +13,7 @@ use crate::bpf::{self, DRV_MODE, SKB_MODE};
 use crate::interface::program_of;
 use crate::program::refused;
 use crate::socket::patiently;
+use crate::vlan::is_bond;
 use crate::{Error, Interface, Program, Socket};
 
 /// How often it is tried, every 5 ms, where a program is attached: the link of one that has just ended may be open for a
@@ -69,7 +70,10 @@ impl Link {
         interface: &Interface,
         wanted: Option<AttachMode>,
     ) -> Result<Link, Error> {
-        let attach = |mode| attach(&program, interface, mode, tries);
+        let attach = |mode| match mode {
+            AttachMode::Native if is_bond(interface.index) => Err(of_bond(interface)),
+            _ => attach(&program, interface, mode, tries),
+        };
         let (fd, attached, why_not_native) = match wanted {
             Some(mode) => (attach(mode)?, mode, None),
             None => match attach(AttachMode::Native) {
@@ -161,6 +165,11 @@ fn attach(program: &Program, interface: &Interface, mode: AttachMode, tries: u32
     attached.map_err(|errno| refusal(errno, interface, mode))
 }
 
+/// Its driver takes a program, and the kernel passes no frame of it to a socket.
+fn of_bond(interface: &Interface) -> Error {
+    Error::NoXdp { interface: interface.name.clone(), what: "native XDP for sockets, as it is a bond" }
+}
+
 /// What it means that the kernel does not attach a program.
 fn refusal(errno: Errno, interface: &Interface, mode: AttachMode) -> Error {
     let name = interface.name.clone();
@@ -191,6 +200,13 @@ fn has_gone(interface: &Interface) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bond_has_a_remedy() {
+        let lo = Interface::named("lo").expect("there is one");
+        let text = of_bond(&lo).to_string();
+        assert!(text.contains("it is a bond") && text.contains("choose another mode or interface"), "{text}");
+    }
 
     /// No driver refuses it here: all that are at hand take frames in several buffers.
     #[test]

@@ -92,6 +92,17 @@ impl ParentLook {
     }
 }
 
+/// Is the interface with this number a bond, as far as the kernel says? It takes a program, and frames come by the
+/// interfaces that it is made of. *Cost*: five system calls.
+pub(crate) fn is_bond(interface: u32) -> bool {
+    let told = Socket::of_routes().ok().and_then(|mut kernel| ask(&mut kernel, interface).ok()?);
+    told.is_some_and(|told| is_of_bond(&told))
+}
+
+fn is_of_bond(told: &[u8]) -> bool {
+    read(told) == Told::Other("bond".to_owned())
+}
+
 /// The network on the parent of which the kernel says this.
 fn on(name: &str, network: u16, parent: Option<&[u8]>) -> Result<Vlan, String> {
     let gone = || format!("the interface that {name} was made on has gone: make it anew");
@@ -194,6 +205,15 @@ mod tests {
         }
         let whole = told("vlan", 5, TYPE_VLAN, link_to(7));
         (0..whole.len()).for_each(|len| assert_ne!(read(&whole[..len]), read(&whole), "{len} bytes"));
+    }
+
+    #[test]
+    fn a_bond_is_told_from_all_else() {
+        assert!(is_of_bond(&told("bond", 0, 0, Attributes::default())));
+        for kind in ["", "veth", "vlan", "bridge", "bonded"] {
+            assert!(!is_of_bond(&told(kind, 0, 0, Attributes::default())), "{kind}");
+        }
+        assert!(!is_bond(1), "loopback is none");
     }
 
     #[test]
