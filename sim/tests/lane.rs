@@ -93,6 +93,47 @@ fn a_writer_that_writes_into_its_lane_is_alive() {
     }
 }
 
+/// A change is given to the protocol, and then to the lane: whose readers may be told that its writer is alive before they
+/// find it there.
+#[test]
+fn what_is_on_its_way_into_the_lane_is_not_lost_when_its_writer_says_that_it_is_alive() {
+    for kind in [LivelinessKind::ManualByParticipant, LivelinessKind::ManualByTopic] {
+        let mut pair = Pair::new(7).without_key();
+        let qos = Qos::default().reliable().keep_all().liveliness(kind, Duration::from_secs(1));
+        pair.writer(qos.clone());
+        pair.reader(qos);
+        pair.run_until_matched();
+        let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));
+        let mut there = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
+        let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
+        let here = LaneReader::attach(lane, feedback, false);
+        let (writer, index, reader) = (pair.writers[0].guid, pair.writers[0].index, pair.readers[0]);
+        let from = pair.network.on(1, |side, now| side.add_lane(now, reader.index, writer, here)).flatten();
+        pair.network.on(0, |side, now| side.set_reader_lane(now, index, reader.guid, from));
+        for number in 1..=20 {
+            let content = Content { key: 1, tag: pair.writers[0].tag, number, filler: 8 };
+            let mut change = NewChange {
+                kind: ChangeKind::Alive,
+                instance: instance(1),
+                source_timestamp: None,
+                payload: taut_mem::Bytes::new(),
+                number: None,
+                in_lane: true,
+                called: Time::default(),
+            };
+            let before = pair.network.sent().alive;
+            pair.network.on(0, |side, now| side.write(now, index, &mut change).unwrap());
+            pair.run_for(Duration::from_millis(10));
+            assert!(pair.network.sent().alive > before, "{kind}: it says so");
+            there.push(&[number, u64::MAX, 0, 0, 0], &content.encode()).unwrap();
+            pair.network.on(1, |side, now| side.pull(now, reader.index, usize::MAX));
+            assert_eq!(pair.take_numbers(), [number], "{kind}");
+        }
+        let lost = pair.network.on(1, |side, _| side.side(reader.index, |side| side.sample_lost.total_count));
+        assert_eq!(lost.flatten(), Some(0), "{kind}");
+    }
+}
+
 /// What lies in the lane was written before its writer fell silent, and does not bring the instance back.
 #[test]
 fn a_writer_that_fell_silent_leaves_what_is_in_its_lane_without_writers() {

@@ -199,10 +199,16 @@ impl Writer {
     pub fn send_liveliness(&mut self, tx: &mut Tx<'_>) {
         let mut heartbeat = self.contents().heartbeat(EntityId::UNKNOWN, true, SequenceNumber::FIRST);
         heartbeat.liveliness_flag = true;
-        tx.message.heartbeat(&heartbeat);
         if !self.is_unheard() {
+            tx.message.heartbeat(&heartbeat);
             return tx.flush(&self.route);
         }
+        // The protocol is given a change before the lane is. To say now that the last one can no longer be had would lose it
+        // to who does not find it in the lane yet.
+        if heartbeat.first_sn > heartbeat.last_sn && heartbeat.last_sn > SequenceNumber::ZERO {
+            (heartbeat.first_sn, heartbeat.last_sn) = (heartbeat.last_sn, heartbeat.last_sn.prev());
+        }
+        tx.message.heartbeat(&heartbeat);
         // The route leaves out who reads the lane.
         let Writer { route_to_all, proxies, multicast, .. } = self;
         tx.flush(route_to_all.get_or_insert_with(|| cover(proxies.values(), *multicast)));
