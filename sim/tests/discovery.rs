@@ -392,6 +392,27 @@ fn a_promise_that_is_broken_wakes_nobody_again() {
 }
 
 #[test]
+fn a_lease_that_nobody_can_hold_floods_nobody() {
+    for kind in [LivelinessKind::Automatic, LivelinessKind::ManualByParticipant] {
+        let mut pair = Pair::new(3);
+        let qos = Qos::default().reliable().liveliness(kind, Duration(1));
+        pair.reader(qos.clone());
+        // Of one alone each write tells.
+        pair.writer(qos.clone());
+        pair.writer(qos);
+        pair.network.event_limit = pair.network.events + 20_000;
+        pair.run_until_matched();
+        let before = pair.network.sent();
+        for _ in 0..100 {
+            pair.write(1, 10).unwrap();
+            pair.run_for(Duration::from_micros(100));
+        }
+        let told = pair.network.sent().since(&before).wlp;
+        assert!((1..=60).contains(&told), "{kind}: {told} messages of liveliness in 10 ms");
+    }
+}
+
+#[test]
 fn a_writer_that_goes_changes_the_liveliness() {
     let mut pair = Pair::new(8);
     pair.reader_on(0, Qos::default());

@@ -21,6 +21,15 @@ const AUTOMATIC: [u8; 4] = [0, 0, 0, 1];
 const MANUAL_BY_PARTICIPANT: [u8; 4] = [0, 0, 0, 2];
 /// Messages per lease, so that two may be lost.
 const PER_LEASE: i64 = 3;
+/// The shortest time between two messages, whatever the lease: one below three times that is held by who is alive only as
+/// far as its readers hear of it so often. Lower and a lease that nobody can hold takes a processor of each side, higher
+/// and the shortest that can be held is longer.
+const SHORTEST_PERIOD: Duration = Duration::from_millis(1);
+
+/// How often a lease asks for a message.
+fn period_of(lease: Duration) -> Duration {
+    Duration(lease.0.checked_div(PER_LEASE).unwrap_or(lease.0)).max(SHORTEST_PERIOD)
+}
 
 /// What this participant has promised.
 #[derive(Default)]
@@ -95,8 +104,7 @@ impl Participant {
             return;
         }
         self.send_participant_message(now, AUTOMATIC);
-        let period = Duration(lease.0.checked_div(PER_LEASE).unwrap_or(lease.0).max(1));
-        self.liveliness.assert_at = now + period;
+        self.liveliness.assert_at = now + period_of(lease);
         self.timers.set(self.liveliness.assert_at, Timer::AssertLiveliness);
     }
 
@@ -181,7 +189,7 @@ impl Participant {
         if *lease == Duration::ZERO || *is_to_tell {
             return;
         }
-        let at = *told_at + Duration(lease.0.checked_div(PER_LEASE).unwrap_or(lease.0).max(1));
+        let at = *told_at + period_of(*lease);
         if at > now {
             *is_to_tell = true;
             self.timers.set(at, Timer::AssertManual);
