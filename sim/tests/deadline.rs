@@ -98,3 +98,18 @@ fn the_weaker_writer_is_heard_once_the_owner_is_silent() {
     pair.run_for(Duration::from_millis(5));
     assert_eq!(tags(&mut pair), [1], "the stronger one is back");
 }
+
+#[test]
+fn a_period_that_nobody_can_keep_is_looked_at_now_and_then() {
+    let mut pair = pair(4, &Qos::default().reliable().keep_all().deadline(Duration(1)));
+    pair.network.event_limit = pair.network.events + 10_000;
+    pair.write(1, 40).unwrap();
+    pair.run_for(Duration::from_millis(10));
+    let _ = missed(&mut pair);
+    let before = pair.network.nodes[Pair::READER].timeouts;
+    pair.run_for(Duration::from_millis(100));
+    let looks = pair.network.nodes[Pair::READER].timeouts - before;
+    assert!(looks <= 1_100, "{looks} looks in a tenth of a second");
+    let counted = missed(&mut pair).total_count_change;
+    assert!((99_900_000..=100_100_000).contains(&counted), "each period counts: {counted} of 100,000,000");
+}

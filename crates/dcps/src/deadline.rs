@@ -21,6 +21,11 @@ use crate::status::{OfferedDeadlineMissedStatus, RequestedDeadlineMissedStatus, 
 /// steps come between; higher and those wait longer: each takes some 100 ns.
 pub const DEADLINES_PER_STEP: usize = 256;
 
+/// The shortest time from one look at an endpoint to the next that is only for what is not due yet: periods that end
+/// meanwhile are counted together. Lower and a period that nobody can keep takes a processor, higher and what ends soon
+/// after a look is told later.
+pub const SHORTEST_PAUSE: Duration = Duration::from_micros(100);
+
 /// The awaited samples of one endpoint. *Cost*: of a sample O(1), of an instance's first one and of each look
 /// O(log instances).
 #[derive(Debug)]
@@ -221,7 +226,9 @@ impl DomainParticipant {
             let index = ReaderIndex(index);
             let looked = self.readers.change_side(index, |side| side.look_at_deadlines(now, &mut budget));
             let Some((missed, next)) = looked else { continue };
-            self.readers.alarms.set(index.0, next);
+            // What the budget has left comes in the next step.
+            let again = if next <= now { next } else { next.max(now + SHORTEST_PAUSE) };
+            self.readers.alarms.set(index.0, again);
             if self.readers.at_side(index, ReaderSide::take_freed).unwrap_or(false) {
                 self.on_room(now, index);
             }

@@ -48,7 +48,7 @@ mod type_support;
 mod unheard;
 
 pub use anatomy::{SampleAnatomy, Stage};
-pub use deadline::{DEADLINES_PER_STEP, Missed, OfferedDeadlines};
+pub use deadline::{DEADLINES_PER_STEP, Missed, OfferedDeadlines, SHORTEST_PAUSE};
 pub use doors::{Delivery, Doors};
 pub use entities::{DataReader, DataWriter, Entity};
 pub use filter::{Expression, Filter, MAX_EXPRESSION, MAX_PARAMETERS};

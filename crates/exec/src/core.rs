@@ -175,7 +175,10 @@ impl Core {
     /// Tells of the deadlines that writers have missed.
     pub fn look_at_promises(&mut self) {
         let Core { participant, promises, .. } = self;
-        promises.look(self.now, |writer, missed| participant.note_offered_deadlines(writer, missed));
+        if promises.next() <= self.now {
+            promises.look(self.now, |writer, missed| participant.note_offered_deadlines(writer, missed));
+            promises.rest(self.now);
+        }
     }
 
     /// Tells the log when the token is given back: a logger is the user's, who may use the participant.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use taut_base::{InstanceHandle, Time};
-use taut_dcps::{DEADLINES_PER_STEP, Missed, OfferedDeadlines};
+use taut_dcps::{DEADLINES_PER_STEP, Missed, OfferedDeadlines, SHORTEST_PAUSE};
 use taut_lock::Mutex;
 use taut_rtps::WriterIndex;
 use taut_rtps::history_cache::ChangeKind;
@@ -62,6 +62,13 @@ impl Promises {
         (next.0 < self.next.fetch_min(next.0, Ordering::SeqCst)).then_some(next)
     }
 
+    /// After a look: the next one is not at once, unless something is left to be told.
+    pub fn rest(&self, now: Time) {
+        if self.next() > now {
+            self.next.fetch_max((now + SHORTEST_PAUSE).0, Ordering::SeqCst);
+        }
+    }
+
     /// Tells of the deadlines that were missed, as far as one step may look.
     pub fn look(&self, now: Time, mut tell: impl FnMut(WriterIndex, Missed)) {
         if self.next() > now {
@@ -111,5 +118,29 @@ mod tests {
         promises.remove(WriterIndex(1));
         assert_eq!(look(100), (vec![], Time(101)), "one of the two was written again");
         assert_eq!(look(102), (vec![(0, 2)], Time(201)));
+    }
+
+    #[test]
+    fn a_period_that_nobody_can_keep_is_looked_at_now_and_then() {
+        let promises = Promises::default();
+        let promise = promises.add(WriterIndex(0), OfferedDeadlines::new(Duration(1), None));
+        let (start, pause) = (Time(0), SHORTEST_PAUSE);
+        promises.note(&promise, start, InstanceHandle([1; 16]), ChangeKind::Alive);
+        let look = |now: Time| {
+            let mut told = 0;
+            promises.look(now, |_, missed| told += missed.count);
+            promises.rest(now);
+            told
+        };
+        assert_eq!((look(Time(1)), promises.next()), (1, Time(1) + pause));
+        let all = u64::try_from(pause.0).unwrap();
+        assert_eq!(look(Time(1) + pause), all, "each period counts, whenever it is looked at");
+        // What is due later than that is looked at when it is due, and nothing is not looked at.
+        let slow = promises.add(WriterIndex(1), OfferedDeadlines::new(pause.times(5), None));
+        promises.remove(WriterIndex(0));
+        promises.note(&slow, start + pause, InstanceHandle([1; 16]), ChangeKind::Alive);
+        assert_eq!((look(start + pause.times(3)), promises.next()), (0, start + pause.times(6)));
+        promises.remove(WriterIndex(1));
+        assert_eq!((look(start + pause.times(6)), promises.next()), (0, Time::NEVER));
     }
 }
