@@ -13,16 +13,21 @@ use taut_sim::{Content, Pair, instance};
 
 const CELLS: usize = 4;
 
+/// The two ends of one.
+fn lane(cells: usize) -> (LaneWriter, LaneReader) {
+    let lane = Arc::new(Lane::create(Region::heap(Lane::size(cells, 0)), cells));
+    let there = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
+    let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
+    (there, LaneReader::attach(lane, feedback, false))
+}
+
 #[test]
 fn what_a_lane_has_brought_is_not_taken_again_when_the_lane_is_left() {
     let mut pair = Pair::new(1).without_key();
     pair.writer(Qos::default().reliable().keep_all());
     pair.reader(Qos::default().reliable().keep_all());
     pair.run_until_matched();
-    let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));
-    let mut there = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
-    let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
-    let here = LaneReader::attach(lane, feedback, false);
+    let (mut there, here) = lane(CELLS);
     let (writer, reader) = (pair.writers[0].guid, pair.readers[0]);
     let from = pair
         .network
@@ -51,10 +56,7 @@ fn a_writer_that_writes_into_its_lane_is_alive() {
         pair.writer(qos.clone());
         pair.reader(qos);
         pair.run_until_matched();
-        let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));
-        let mut there = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
-        let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
-        let here = LaneReader::attach(lane, feedback, false);
+        let (mut there, here) = lane(CELLS);
         let (writer, index, reader) = (pair.writers[0].guid, pair.writers[0].index, pair.readers[0]);
         let from =
             pair.network.on(1, |participant, now| participant.add_lane(now, reader.index, writer, here));
@@ -93,6 +95,41 @@ fn a_writer_that_writes_into_its_lane_is_alive() {
     }
 }
 
+/// Its reader looks once all is there, as if each had come when it was written.
+#[test]
+fn what_is_separated_in_time_is_so_in_the_lane() {
+    let separation = Duration::from_millis(3);
+    for (gap_us, come) in [(6_000, [10, 10]), (3_000, [10, 10]), (1_000, [4, 5])] {
+        for is_reliable in [false, true] {
+            let mut pair = Pair::new(7).without_key();
+            let qos = Qos::default().keep_all();
+            let qos = if is_reliable { qos.reliable() } else { qos };
+            pair.writer(qos.clone());
+            pair.reader(qos.time_based_filter(separation));
+            pair.run_until_matched();
+            let (mut there, here) = lane(16);
+            let (writer, reader) = (pair.writers[0].guid, pair.readers[0]);
+            pair.network.on(1, |side, now| side.add_lane(now, reader.index, writer, here)).flatten();
+            let tag = pair.writers[0].tag;
+            for number in 1..=10 {
+                let called = pair.network.on(1, |_, now| now).unwrap().0.cast_unsigned();
+                let content = Content { key: 1, tag, number, filler: 8 };
+                there.push(&[number, u64::MAX, called << 2, 0, 0], &content.encode()).unwrap();
+                pair.run_for(Duration::from_micros(gap_us));
+            }
+            pair.run_for(Duration::from_secs(1));
+            pair.network.on(1, |side, now| side.pull(now, reader.index, usize::MAX));
+            pair.run_for(Duration::from_secs(1));
+            let taken = pair.take_numbers();
+            assert_eq!(
+                taken.len(),
+                come[usize::from(is_reliable)],
+                "{gap_us} us, reliable {is_reliable}: {taken:?}"
+            );
+        }
+    }
+}
+
 /// A change is given to the protocol, and then to the lane: whose readers may be told that its writer is alive before they
 /// find it there.
 #[test]
@@ -103,10 +140,7 @@ fn what_is_on_its_way_into_the_lane_is_not_lost_when_its_writer_says_that_it_is_
         pair.writer(qos.clone());
         pair.reader(qos);
         pair.run_until_matched();
-        let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));
-        let mut there = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
-        let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
-        let here = LaneReader::attach(lane, feedback, false);
+        let (mut there, here) = lane(CELLS);
         let (writer, index, reader) = (pair.writers[0].guid, pair.writers[0].index, pair.readers[0]);
         let from = pair.network.on(1, |side, now| side.add_lane(now, reader.index, writer, here)).flatten();
         pair.network.on(0, |side, now| side.set_reader_lane(now, index, reader.guid, from));
@@ -143,10 +177,7 @@ fn a_writer_that_fell_silent_leaves_what_is_in_its_lane_without_writers() {
     pair.writer(qos.clone());
     pair.reader(qos);
     pair.run_until_matched();
-    let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));
-    let mut there = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
-    let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
-    let here = LaneReader::attach(lane, feedback, false);
+    let (mut there, here) = lane(CELLS);
     let (writer, reader) = (pair.writers[0].guid, pair.readers[0]);
     pair.network.on(1, |participant, now| participant.add_lane(now, reader.index, writer, here));
     // A message of the writer would bring what the lane holds before it.
@@ -213,10 +244,7 @@ fn a_reader_that_has_room_again_does_not_wait_for_what_is_gone_behind_what_it_ge
     pair.run_until_matched();
     pair.write_by(1, 2, 8).unwrap();
     pair.run_for(Duration::from_millis(100));
-    let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));
-    let mut there = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
-    let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
-    let here = LaneReader::attach(lane, feedback, false);
+    let (mut there, here) = lane(CELLS);
     let (writer, index, reader) = (pair.writers[0].guid, pair.writers[0].index, pair.readers[0]);
     let from = pair.network.on(1, |participant, now| participant.add_lane(now, reader.index, writer, here));
     pair.network.on(0, |participant, now| {
@@ -260,10 +288,7 @@ fn what_had_no_room_as_a_lane_was_left_is_not_lost() {
     let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
     pair.reader(Qos::default().reliable().keep_all().resource_limits(limits));
     pair.run_until_matched();
-    let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));
-    let mut there = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
-    let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
-    let here = LaneReader::attach(lane, feedback, false);
+    let (mut there, here) = lane(CELLS);
     let (writer, index, reader) = (pair.writers[0].guid, pair.writers[0].index, pair.readers[0]);
     let from = pair.network.on(1, |participant, now| participant.add_lane(now, reader.index, writer, here));
     pair.network.on(0, |participant, now| {

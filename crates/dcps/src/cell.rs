@@ -1,7 +1,7 @@
 //! A change as the words that go with its payload through a lane.
 //!
 //! Words: number; source timestamp as in RTPS 2.5 §9.3.2.1, all ones without one; kind in the two lowest bits
-//! and above them when write was called, 0 if nobody wants to know; the instance's handle in two.
+//! and above them when write was called, 0 if that is not known; the instance's handle in two.
 
 use taut_base::{Guid, InstanceHandle, SequenceNumber, Time, Timestamp};
 use taut_mem::Bytes;

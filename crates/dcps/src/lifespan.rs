@@ -7,6 +7,7 @@
 use taut_base::{Duration, Guid, Time, Timestamp};
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
 
+use crate::cell;
 use crate::participant::DomainParticipant;
 use crate::reader_cache::ReaderCache;
 use crate::reader_side::ReaderSide;
@@ -87,8 +88,22 @@ impl ReaderSide {
     #[inline]
     pub(crate) fn expire(&mut self, now: impl FnOnce() -> Time) {
         if self.cache.has_timeout() {
-            self.cache.on_timeout(now());
+            self.on_timeout(now());
         }
+    }
+
+    /// The same, with the time. What lies unread in a lane came before separations that end later.
+    pub(crate) fn on_timeout(&mut self, now: Time) {
+        let until = if self.cache.separation.is_on() { self.found_until(now) } else { now };
+        self.cache.end_separations(until);
+        self.cache.forget_old(now);
+    }
+
+    /// Until when all that was written into lanes has been looked at, as far as these say.
+    fn found_until(&self, now: Time) -> Time {
+        let ready = self.sources.iter().filter(|source| source.is_ready());
+        let called = ready.filter_map(|source| cell::called(&source.lane.peek()?));
+        called.min().map_or(now, |first| first.min(now))
     }
 }
 

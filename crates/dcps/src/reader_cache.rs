@@ -278,7 +278,7 @@ impl ReaderCache {
     }
 
     /// Adds a change, in the order of its writer. `change.instance` is the instance on a topic with a key. Its
-    /// DEADLINE goes by `change.time`.
+    /// DEADLINE goes by `change.time`, as does TIME_BASED_FILTER.
     ///
     /// `strength` is its writer's OWNERSHIP_STRENGTH, `expires` the end of its LIFESPAN if it has one.
     pub fn insert(&mut self, now: Time, change: CacheChange, strength: i32, expires: Option<Time>) -> Insert {
@@ -289,10 +289,10 @@ impl ReaderCache {
             return done;
         }
         self.settle_fresh();
-        if self.separation.is_on() {
-            self.end_separations(now);
-        }
         let Some(change) = offer else { return Insert::Stored };
+        if self.separation.is_on() {
+            self.end_separations(change.time);
+        }
         match change.kind {
             ChangeKind::Alive => self.insert_data(now, change, strength, expires.unwrap_or(Time::NEVER)),
             _ => self.insert_state(now, change, strength),
@@ -304,6 +304,11 @@ impl ReaderCache {
     /// does nothing.
     pub fn on_timeout(&mut self, now: Time) {
         self.end_separations(now);
+        self.forget_old(now);
+    }
+
+    /// The same but for what waits for its separation.
+    pub(crate) fn forget_old(&mut self, now: Time) {
         while let Some(id) = self.lifespans.pop(now) {
             let index = self.remove(id);
             self.instances.settle(index);
@@ -351,7 +356,7 @@ impl ReaderCache {
         let came = change.time;
         if let Some(index) = known {
             self.lapse(index, came);
-            if let Some(why) = self.unwanted(now, index, &change, strength) {
+            if let Some(why) = self.unwanted(index, &change, strength) {
                 // Its writer has kept the deadline, and this reader wants no more of it.
                 if why == IgnoredReason::TooSoon {
                     self.await_next(index, came);
@@ -368,7 +373,7 @@ impl ReaderCache {
         let Some(index) = known.or_else(|| self.create(handle, &change, strength)) else {
             return Insert::Rejected(SampleRejectedReason::RejectedByInstancesLimit);
         };
-        let Some(evicted) = self.accept(now, index, change, expires) else {
+        let Some(evicted) = self.accept(came, index, change, expires) else {
             return Insert::Ignored(IgnoredReason::OutOfOrder);
         };
         self.await_next(index, came);
@@ -381,7 +386,7 @@ impl ReaderCache {
     #[inline]
     pub(crate) fn accept(
         &mut self,
-        now: Time,
+        came: Time,
         index: u32,
         change: CacheChange,
         expires: Time,
@@ -390,7 +395,7 @@ impl ReaderCache {
         self.instances.set_recent(index);
         self.revive(index, &change);
         if self.separation.is_on() {
-            self.instances.at_mut(index).accepted = Some(now);
+            self.instances.at_mut(index).accepted = Some(came);
         }
         let id = self.link(index, before, change, PayloadKind::Data);
         self.note_lifespan(id, expires);
@@ -463,13 +468,7 @@ impl ReaderCache {
 
     /// Why a sample of a known instance is of no interest. Its writer counts as one of the instance's
     /// writers even so.
-    fn unwanted(
-        &mut self,
-        now: Time,
-        index: u32,
-        change: &CacheChange,
-        strength: i32,
-    ) -> Option<IgnoredReason> {
+    fn unwanted(&mut self, index: u32, change: &CacheChange, strength: i32) -> Option<IgnoredReason> {
         let instance = self.instances.at_mut(index);
         instance.register(change.writer_guid);
         if self.exclusive && !instance.own(change.writer_guid, strength) {
@@ -485,7 +484,7 @@ impl ReaderCache {
         }
         // What brings an instance back is no change of a value that may be left out.
         let is_change = instance.state == InstanceState::Alive;
-        let too_soon = |last: Time| is_change && now.since(last) < self.separation.minimum;
+        let too_soon = |last: Time| is_change && change.time.since(last) < self.separation.minimum;
         // What waits comes before what follows it.
         let waits = instance.held.is_some() || instance.accepted.is_some_and(too_soon);
         waits.then_some(IgnoredReason::TooSoon)

@@ -323,9 +323,9 @@ impl ReaderSide {
         now: Time,
         budget: &mut usize,
     ) -> ((Missed, Time), StatusMask) {
-        self.cache.on_timeout(now);
         let pulled = self.pull(now);
         self.note_awaited(pulled);
+        self.on_timeout(now);
         self.sweep_at = if self.sources.is_empty() { Time::NEVER } else { now + self.cache.deadline() };
         let missed = self.cache.look_at_deadlines(now, budget);
         self.cache.alarm = false;
@@ -578,7 +578,8 @@ impl ReaderSide {
 
     #[inline]
     fn deliver_unnoted(&mut self, now: Time, strength: i32, change: &mut Offer) -> StatusMask {
-        if let Some(change) = change.as_mut().filter(|_| !self.cache.deadline().is_infinite()) {
+        let goes_by_time = !self.cache.deadline().is_infinite() || self.cache.separation.is_on();
+        if let Some(change) = change.as_mut().filter(|_| goes_by_time) {
             // It may have arrived before what it had to wait for.
             change.time = now;
         }
@@ -612,8 +613,8 @@ impl ReaderSide {
 
     /// Takes selected samples. Returns how many.
     pub fn take(&mut self, now: Time, selection: &Selection, mut out: impl FnMut(Sample)) -> usize {
+        self.on_timeout(now);
         let ReaderSide { cache, anatomies, .. } = self;
-        cache.on_timeout(now);
         cache.take(selection, |sample| {
             if let Some(seen) = anatomies {
                 seen.note_taken(sample.info.publication_handle, sample.info.sequence_number, now);
@@ -624,7 +625,7 @@ impl ReaderSide {
 
     /// Takes the next sample that was not read before.
     pub fn take_next(&mut self, now: Time) -> Option<Sample> {
-        self.cache.on_timeout(now);
+        self.on_timeout(now);
         if self.anatomies.is_some() {
             return self.take_noted(now);
         }
@@ -739,7 +740,7 @@ impl ReaderSide {
 
     /// Reads selected samples; they stay. Returns how many.
     pub fn read(&mut self, now: Time, selection: &Selection, out: impl FnMut(Sample)) -> usize {
-        self.cache.on_timeout(now);
+        self.on_timeout(now);
         self.cache.read(selection, out)
     }
 }

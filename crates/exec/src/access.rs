@@ -310,6 +310,9 @@ impl Executor {
         let Call { write, moment, patience } = call;
         let moment = *moment;
         write.source_timestamp = Some(moment.timestamp);
+        let is_for_lane = outlet.has_readers;
+        write.called =
+            moment.begun.unwrap_or_else(|| if is_for_lane { monotonic_now() } else { Time::default() });
         outlet.burst.announce(moment.begun);
         if outlet.notes_calls
             && let Err(error) = note_call(outlet, write, moment)

@@ -141,6 +141,8 @@ pub struct DataReaderQos {
     /// May several writers update one instance?
     pub ownership: OwnershipKind,
     /// TIME_BASED_FILTER's minimum_separation: the shortest time between two samples of an instance.
+    /// A sample counts from when its reader could have it: over the network when it is delivered, through memory of this
+    /// machine when it was written, however late that is taken.
     pub time_based_filter: Duration,
     /// How long unread samples of finished instances are kept.
     pub reader_data_lifecycle: ReaderDataLifecycle,

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, Qos};
+use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, Qos, Timestamp};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -66,5 +66,34 @@ fn a_listener_hears_of_it() {
         while heard.recv_timeout(SOON.into()).unwrap_or_else(|_| panic!("{local}: the last one is not told"))
             != LAST
         {}
+    }
+}
+
+#[test]
+fn what_was_written_apart_comes_however_late_it_is_taken() {
+    let ways = [
+        (103, true, false, false),
+        (104, true, true, false),
+        (105, false, false, false),
+        (106, true, false, true),
+    ];
+    for (domain_id, local, alone, is_of_caller) in ways {
+        let (writer, reader) = pair(domain_id, local, alone);
+        for value in 0..3 {
+            if is_of_caller {
+                writer.write_with_timestamp(&Number { value }, Timestamp::from_unix_ns(1)).unwrap();
+            } else {
+                writer.write(&Number { value }).unwrap();
+            }
+            // It is about the time between two.
+            std::thread::sleep(std::time::Duration::from_millis(60));
+        }
+        let begun = std::time::Instant::now();
+        let mut taken = Vec::new();
+        while taken.last() != Some(&2) {
+            assert!(begun.elapsed() < SOON.into());
+            taken.extend(reader.take().unwrap().into_iter().filter_map(|sample| Some(sample.data?.value)));
+        }
+        assert_eq!(taken, [0, 1, 2], "{local} {alone} {is_of_caller}");
     }
 }

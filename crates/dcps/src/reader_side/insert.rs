@@ -32,7 +32,10 @@ impl ReaderSide {
             *offered = None;
             return StatusMask::NONE;
         }
-        self.expire(|| now);
+        if self.cache.has_timeout() {
+            self.cache.end_separations(change.time);
+            self.cache.forget_old(now);
+        }
         if expires.is_none() && self.cache.insert_fresh(offered).is_some() {
             return StatusMask::DATA_AVAILABLE;
         }

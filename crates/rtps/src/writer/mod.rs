@@ -70,7 +70,7 @@ pub struct NewChange {
     pub number: Option<SequenceNumber>,
     /// It also goes through the writer's lane: readers that read the lane have no need of it here.
     pub in_lane: bool,
-    /// When its write was called, by the monotonic clock of the machine; 0 if nobody wants to know.
+    /// When its write was called, by the monotonic clock of the machine; 0 if that is not known.
     pub called: Time,
 }
 
