@@ -133,10 +133,10 @@ impl Returns {
         if has_place { Vec::new() } else { to.keys().copied().collect() }
     }
 
-    /// It is there no more.
-    fn forget(&self, prefix: GuidPrefix) {
+    /// They are there no more.
+    fn forget(&self, gone: &[GuidPrefix]) {
         let mut to = self.to.lock();
-        to.remove(&prefix);
+        gone.iter().for_each(|prefix| _ = to.remove(prefix));
         self.next.set(first(&to));
     }
 
@@ -215,10 +215,15 @@ impl Inner {
     /// A participant that this side connects to was not reached, or has parted after it was connected at that time, or a
     /// lane that is wanted was refused for what may pass: it is connected to, or offered what is wanted, again in a while.
     pub fn return_to(&self, prefix: GuidPrefix, since: Option<Time>) {
-        // Not all that go have ended a pair.
-        let in_the_way = self.neighbours.returns.in_the_way_of(prefix);
-        let gone = in_the_way.into_iter().filter(|other| !self.is_there(*other));
-        gone.for_each(|other| self.neighbours.returns.forget(other));
+        let mut gone = self.neighbours.returns.in_the_way_of(prefix);
+        if !gone.is_empty() {
+            // Not all that go have ended a pair.
+            self.peek(|core| {
+                let known = core.participant.core().database();
+                gone.retain(|other| known.peer(*other).is_none());
+            });
+            self.neighbours.returns.forget(&gone);
+        }
         self.neighbours.returns.add(prefix, monotonic_now(), since);
         // Who sleeps has reckoned without it.
         self.kick();
@@ -228,7 +233,7 @@ impl Inner {
     /// comes under its name begins anew.
     pub fn forget_return(&self, prefix: GuidPrefix) {
         if self.neighbours.returns.has(prefix) && !self.is_there(prefix) {
-            self.neighbours.returns.forget(prefix);
+            self.neighbours.returns.forget(&[prefix]);
         }
     }
 
@@ -248,7 +253,7 @@ impl Inner {
         }
         for prefix in self.neighbours.returns.take(now) {
             if !self.is_there(prefix) {
-                self.neighbours.returns.forget(prefix);
+                self.neighbours.returns.forget(&[prefix]);
             } else if let Some(neighbour) = self.neighbours.find(prefix) {
                 self.offer_wanted(&neighbour, prefix);
             } else {
@@ -412,7 +417,7 @@ mod tests {
         assert_eq!(inner.neighbours.next_look(), first);
         assert_eq!(inner.neighbours.returns.take(first), [HIGH]);
         assert_eq!(inner.neighbours.next_look(), first + RETURN_MOST + RETURN_FIRST);
-        inner.neighbours.returns.forget(LOW);
+        inner.neighbours.returns.forget(&[LOW]);
         assert_eq!(inner.neighbours.next_look(), Time::NEVER);
         let connection = connect(inner);
         assert!(inner.neighbours.next_look() <= monotonic_now() + GREETING);
@@ -442,7 +447,7 @@ mod tests {
         let later = now + RETURN_MOST;
         (0..2).for_each(|_| returns.add(prefix(0), later, Some(now)));
         assert_eq!(returns.take(later + RETURN_FIRST), [prefix(0)], "a connection has lasted");
-        returns.forget(prefix(0));
+        returns.forget(&[prefix(0)]);
         returns.add(prefix(MAX_CONNECTIONS), now, None);
         assert_eq!(returns.take(now + RETURN_MOST), [prefix(MAX_CONNECTIONS)]);
     }

@@ -20,11 +20,14 @@ pub(crate) struct Promises {
     list: Mutex<Vec<(WriterIndex, Arc<Promise>)>>,
     /// When to look at them; may be early.
     next: AtomicI64,
+    /// None comes before.
+    rests_until: AtomicI64,
 }
 
 impl Default for Promises {
     fn default() -> Promises {
-        Promises { list: Mutex::default(), next: AtomicI64::new(Time::NEVER.0) }
+        let (next, rests_until) = (AtomicI64::new(Time::NEVER.0), AtomicI64::new(Time::AT_ONCE.0));
+        Promises { list: Mutex::default(), next, rests_until }
     }
 }
 
@@ -56,7 +59,7 @@ impl Promises {
         let next = {
             let mut deadlines = promise.lock();
             deadlines.note(at, instance, kind);
-            deadlines.next()?
+            deadlines.next()?.max(Time(self.rests_until.load(Ordering::SeqCst)))
         };
         // Most often it is later than that of another instance, or the same as before.
         (next.0 < self.next.fetch_min(next.0, Ordering::SeqCst)).then_some(next)
@@ -65,7 +68,9 @@ impl Promises {
     /// After a look: the next one is not at once, unless something is left to be told.
     pub fn rest(&self, now: Time) {
         if self.next() > now {
-            self.next.fetch_max((now + SHORTEST_PAUSE).0, Ordering::SeqCst);
+            let until = (now + SHORTEST_PAUSE).0;
+            self.rests_until.store(until, Ordering::SeqCst);
+            self.next.fetch_max(until, Ordering::SeqCst);
         }
     }
 
@@ -133,6 +138,8 @@ mod tests {
             told
         };
         assert_eq!((look(Time(1)), promises.next()), (1, Time(1) + pause));
+        let again = promises.note(&promise, Time(1), InstanceHandle([1; 16]), ChangeKind::Alive);
+        assert_eq!((again, promises.next()), (None, Time(1) + pause), "nobody is woken for it");
         let all = u64::try_from(pause.0).unwrap();
         assert_eq!(look(Time(1) + pause), all, "each period counts, whenever it is looked at");
         // What is due later than that is looked at when it is due, and nothing is not looked at.

@@ -143,8 +143,8 @@ pub struct Writer {
     owed: VecDeque<Guid>,
     /// Where fresh changes go: one datagram reaches as many readers as it can.
     route: Vec<Locator>,
-    /// The same for all readers, those of the lane among them, since it was last needed.
-    route_to_all: Option<Vec<Locator>>,
+    /// The same for all readers, those of the lane and the others, since it was last needed.
+    routes_to_all: Option<Box<[Vec<Locator>; 2]>>,
     /// Where the one goes that is repaired next; working space.
     repair_route: Vec<Locator>,
     paths: PathSizes,
@@ -234,7 +234,7 @@ impl Writer {
             proxies: Proxies::default(),
             owed: VecDeque::new(),
             route: Vec::new(),
-            route_to_all: None,
+            routes_to_all: None,
             repair_route: Vec::new(),
             paths: PathSizes::new(!guid.entity.is_builtin()),
             multicast,
@@ -697,7 +697,7 @@ impl Writer {
             .values()
             .filter(|proxy| proxy.lane_from.is_none() && !proxy.catches_up && proxy.apart.is_none());
         self.route = route::cover(listening, self.multicast);
-        self.route_to_all = None;
+        self.routes_to_all = None;
         self.has_apart = self.proxies.values().any(|proxy| proxy.apart.is_some());
         self.paths.forget();
         self.learn_limit();

@@ -203,15 +203,25 @@ impl Writer {
             tx.message.heartbeat(&heartbeat);
             return tx.flush(&self.route);
         }
+        // The route leaves out who reads the lane.
+        let Writer { routes_to_all, proxies, multicast, .. } = self;
+        let [by_lane, others] = &**routes_to_all.get_or_insert_with(|| {
+            let cover = |by_lane| {
+                cover(proxies.values().filter(|proxy| proxy.lane_from.is_some() == by_lane), *multicast)
+            };
+            Box::new([cover(true), cover(false)])
+        });
+        if !others.is_empty() {
+            tx.message.heartbeat(&heartbeat);
+            tx.flush(others);
+        }
         // The protocol is given a change before the lane is. To say now that the last one can no longer be had would lose it
         // to who does not find it in the lane yet.
         if heartbeat.first_sn > heartbeat.last_sn && heartbeat.last_sn > SequenceNumber::ZERO {
             (heartbeat.first_sn, heartbeat.last_sn) = (heartbeat.last_sn, heartbeat.last_sn.prev());
         }
         tx.message.heartbeat(&heartbeat);
-        // The route leaves out who reads the lane.
-        let Writer { route_to_all, proxies, multicast, .. } = self;
-        tx.flush(route_to_all.get_or_insert_with(|| cover(proxies.values(), *multicast)));
+        tx.flush(by_lane);
     }
 }
 
