@@ -119,12 +119,13 @@ impl Side {
         side
     }
 
-    /// Waits for a sample and gives its number.
+    /// Waits for a sample and gives its number. Those that say that nobody was heard to live for a while have none.
     fn receive(&self) -> u32 {
         loop {
             let mut value = self.value.borrow_mut();
             match self.reader.take_into(&mut value).unwrap() {
-                Some(_) => return value.seq,
+                Some(info) if info.valid_data => return value.seq,
+                Some(_) => {}
                 None => self.reader.wait(SOON).unwrap(),
             }
         }
@@ -219,7 +220,7 @@ fn a_participant_allocates_nothing_once_all_is_matched() {
     }
     let paths = [Path::Udp, Path::Process, Path::OtherProcess];
     let ways = paths.iter().flat_map(|path| [(*path, Driver::Threaded), (*path, Driver::Inline)]);
-    for ways in ways.chain([(Path::Udp, Driver::Polling)]) {
+    for ways in ways {
         let parts = measure(ways);
         println!("{ways:?}: {parts:?}");
         let grown = parts.iter().filter(|allocated| **allocated > 0).count();
