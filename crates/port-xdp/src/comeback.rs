@@ -122,9 +122,10 @@ impl Comeback {
         self.due = if self.is_by_netd { Time::NEVER } else { now + LOOK };
     }
 
-    /// Something was told that may help.
+    /// Something was told of the interface that may help. What was given up it does not: no such news brings descriptors,
+    /// and the last try was told of, too.
     pub fn bring_forward(&mut self, now: Time) {
-        if self.asking.is_none() {
+        if self.asking.is_none() && !self.is_given_up {
             self.due = self.due.min(now.max(self.last + HEARD));
         }
     }
@@ -324,8 +325,9 @@ impl XdpPort {
         let old = std::mem::replace(self, next);
         self.carrier.succeed(old.carrier);
         self.sends_by = old.sends_by.min(self.queues.len().saturating_sub(1));
+        let Comeback { failed, last, told, .. } = old.comeback;
         // Until all that tells of it is watched.
-        (self.comeback.failed, self.comeback.told) = (old.comeback.failed, old.comeback.told);
+        (self.comeback.failed, self.comeback.last, self.comeback.told) = (failed, last, told);
         old.chunks.iter().zip(&self.chunks).for_each(|(old, new)| old.go_on_with(new));
     }
 }

@@ -9,7 +9,7 @@ use taut_base::{Duration, Time};
 use taut_ethernet::Reached;
 use taut_mem::Pool;
 use taut_port_xdp::{Netd, Resumed, XdpConfig, XdpPort};
-use taut_testbed::{End, Pair, await_that, with_pair};
+use taut_testbed::{End, Pair, await_that, ip, with_pair};
 use taut_xdp::{ChunkSize, Interface, Link, Mode, Program, Rings, Socket, Umem};
 
 const START: Time = Time(1_000_000_000_000);
@@ -174,5 +174,36 @@ fn what_nothing_can_be_heard_of_is_given_up() {
         });
         assert!(pair.has_program(End::A));
         assert_eq!(port.on_timeout(now), (false, None), "it is as any other then");
+    });
+}
+
+/// What is opened and detached for a try is told of, too, and brings no descriptor: the pause grows all the same.
+#[test]
+fn what_is_given_up_is_not_tried_for_what_is_told() {
+    with_pair("what_is_given_up_is_not_tried_for_what_is_told", ["", ""], |pair| {
+        let (mut port, mut now) = (open(pair), START);
+        assert_eq!(port.on_timeout(now), (false, None));
+        detach(pair);
+        now = port.next_timeout();
+        assert!(port.on_timeout(now).1.is_some(), "it is lost");
+        let mut pause = Duration(1);
+        for _ in 0..5 {
+            await_that("it is back", || {
+                now = port.next_timeout();
+                tries(&mut port, now).unwrap().is_back
+            });
+            port.give_up(now, "dup: EMFILE".to_owned());
+            drop(port.take_left().expect("it was open"));
+            let next = port.next_timeout().since(now);
+            assert!(next >= pause.times(2).min(Duration::from_secs(10)), "{next}, {pause} before");
+            pause = next;
+            ip("link set xa txqueuelen 999");
+            ip("link set xa txqueuelen 1000");
+            for later in [now, now + pause - Duration(1)] {
+                port.hear(later);
+                port.follow(later, &[address()]);
+                assert!(!port.is_to_try(later), "{} after it was given up", later.since(now));
+            }
+        }
     });
 }
