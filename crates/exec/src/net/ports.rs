@@ -152,8 +152,8 @@ impl Ports {
         let followed = self.udp.follow();
         match (&followed, &mut self.frames) {
             (Ok(true), _) => self.follow_by_frames(now),
-            // What it had may be somebody else's now, whom this host passes on to.
-            (Err(_), Some(frames)) => frames.leave_lost(now),
+            // There is none to use, or none yet. What it had may be somebody else's now, whom this host passes on to.
+            (_, Some(frames)) if self.udp.is_stale() => frames.leave_lost(now),
             _ => {}
         }
         followed

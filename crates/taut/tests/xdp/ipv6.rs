@@ -8,7 +8,7 @@ use taut_testbed::{End, Pair, await_that, ip, with_pair};
 use crate::both_past_the_kernel;
 
 /// Takes the addresses of IPv4 from both ends and gives them others.
-fn has_ipv6_alone(pair: &Pair) {
+pub fn has_ipv6_alone(pair: &Pair) {
     for end in End::BOTH {
         pair.enter(end);
         let (name, number) = (end.name(), end.ipv4()[3]);
