@@ -4,7 +4,7 @@
 //! failure. A netd and its participants are processes of their own: this program, run again as one of two children.
 
 use std::io::{BufRead, BufReader, Lines};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -551,6 +551,16 @@ fn a_child_of_the_participants_process() {
     });
 }
 
+/// The next connection to a socket that does not block.
+fn accepted(of: &OwnedFd) -> RawFd {
+    let mut accepted = None;
+    await_that("netd is asked", || {
+        accepted = accept(of.as_raw_fd()).ok();
+        accepted.is_some()
+    });
+    accepted.unwrap()
+}
+
 /// It keeps open the connection to a netd that hangs up before it has answered.
 #[test]
 fn a_child_while_netd_is_asked() {
@@ -563,16 +573,16 @@ fn a_child_while_netd_is_asked() {
         netd.held.take().unwrap().kill();
         std::fs::remove_file(&netd.path).unwrap();
         // A netd that accepts and says nothing.
-        let (kind, flags) = (SockType::SeqPacket, SockFlag::SOCK_CLOEXEC);
+        let (kind, flags) = (SockType::SeqPacket, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK);
         let silent = socket(AddressFamily::Unix, kind, flags, None).unwrap();
         bind(silent.as_raw_fd(), &UnixAddr::new(&netd.path).unwrap()).unwrap();
         std::fs::set_permissions(&netd.path, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
         listen(&silent, Backlog::new(8).unwrap()).unwrap();
-        let asked = accept(silent.as_raw_fd()).unwrap();
+        let asked = accepted(&silent);
         let copies = copies_of(player.child.id());
         close(asked).unwrap();
         // It is tried again once it is known that this one was in vain.
-        let again = accept(silent.as_raw_fd()).unwrap();
+        let again = accepted(&silent);
         let before = game.ball(100).waits;
         assert!(game.reader.wait(QUIET).is_err(), "nothing is under way");
         let waits = game.ball(100).waits - before;
