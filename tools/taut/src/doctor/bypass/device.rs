@@ -1,5 +1,6 @@
 //! Whether the interface is one that a participant can have by XDP: it is there and up, it or the parent of its VLAN has the
-//! queues and no other program, and its frames fit. What only trying tells is not told: whether its driver has XDP, or a socket has the queue.
+//! queues and no other program, and its frames fit. What only trying tells is not told: whether its driver has XDP,
+//! it is a bond, a program is attached above it, or a socket has the queue.
 
 use taut::{XdpLayer, XdpMode};
 use taut_nic::Device;
