@@ -124,13 +124,14 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use taut_netlink::Attributes;
+
     use super::*;
 
     /// Bytes of ifinfomsg.
     const LINK: usize = 16;
-    use std::net::{Ipv4Addr, Ipv6Addr};
-
-    use taut_netlink::Attributes;
 
     #[test]
     fn what_is_lost_is_noted_once() {

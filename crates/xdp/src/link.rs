@@ -43,9 +43,9 @@ pub struct Link {
 impl Link {
     /// Attaches a program as wanted; natively if possible, if nothing is wanted.
     ///
-    /// *Errors*: [`Error::ProgramAttached`], [`Error::ProgramAbove`], [`Error::NoXdp`], [`Error::NotAllowed`]; if native is wanted,
-    /// [`Error::MtuTooLarge`] and [`Error::TooFewRxQueues`]. *Cost*: up to two system calls; a driver may set up
-    /// its queues anew, and the link of the network be down for seconds.
+    /// *Errors*: [`Error::ProgramAttached`], [`Error::ProgramAbove`], [`Error::NoXdp`], [`Error::NotAllowed`]; if native
+    /// is wanted, [`Error::MtuTooLarge`] and [`Error::TooFewRxQueues`]. *Cost*: some seven system calls, and five more
+    /// for each refusal; a driver may set up its queues anew, and the link of the network be down for seconds.
     pub fn attach(
         program: Program,
         interface: &Interface,
