@@ -320,6 +320,30 @@ impl Union<'_> {
         }
     }
 
+    /// Past a discriminator and what it chooses.
+    fn skip(&self) -> TokenStream {
+        let (krate, extensibility) = (self.krate, self.extensibility.tokens(self.krate));
+        let discriminator = self.discriminator;
+        if self.extensibility == Extensibility::Mutable {
+            return quote!(input.skip_structure(#extensibility, |_| ::core::result::Result::Ok(())));
+        }
+        let arms = self.cases.iter().map(|case| {
+            let selects = self.selects(case);
+            let value = case.value.map(|(_, ty)| match self.extensibility {
+                Extensibility::Appendable => quote!(input.skip_appended::<#ty>()?;),
+                _ => quote!(<#ty as #krate::Cdr>::skip(input)?;),
+            });
+            quote!(if #selects { #value return ::core::result::Result::Ok(()); })
+        });
+        quote! {
+            input.skip_structure(#extensibility, |input| {
+                let discriminator: #discriminator = #krate::Cdr::decode(input)?;
+                #(#arms)*
+                ::core::result::Result::Err(#krate::CdrError::InvalidDiscriminator)
+            })
+        }
+    }
+
     fn key_size(&self) -> TokenStream {
         let (krate, discriminator) = (self.krate, self.discriminator);
         let first = quote!(let size = <#discriminator as #krate::Cdr>::key_size(size, &[]););
@@ -338,7 +362,7 @@ impl Union<'_> {
         let extensibility = self.extensibility.tokens(krate);
         let (encode, decode) = (self.encode(true), self.decode(true));
         let (encode_key, decode_key) = (self.encode(!self.key), self.decode(!self.key));
-        let key_size = self.key_size();
+        let (skip, key_size) = (self.skip(), self.key_size());
         let first = self.cases.first().map(|case| {
             let label = &case.label;
             case.form(quote!(#label), quote!(#krate::Cdr::initial()))
@@ -350,6 +374,7 @@ impl Union<'_> {
                     #krate::min_size(#extensibility, <#discriminator as #krate::Cdr>::MIN_SIZE);
                 fn encode(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> { #encode }
                 fn decode(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #decode }
+                fn skip(input: &mut #krate::Decoder<'_>) -> #krate::Result<()> { #skip }
                 fn initial() -> Self {
                     let chosen = <Self as __Select>::select(<#discriminator as #krate::Cdr>::initial());
                     chosen.unwrap_or_else(|_| #first)

@@ -116,6 +116,11 @@ impl Cdr for Octets {
         Ok(())
     }
 
+    fn skip(input: &mut Decoder<'_>) -> Result<()> {
+        let count = input.take_count(1)?;
+        input.take_bytes(count).map(drop)
+    }
+
     fn initial() -> Self {
         Octets::new()
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use taut_base::Rng;
 use taut_cdr::{
-    Char, DdsType as Type, Endian, LongDouble, Representation, WChar, WString, fill_payload,
+    Char, DdsType as Type, Endian, LongDouble, Octets, Representation, WChar, WString, fill_payload,
     from_key_payload, from_payload, from_payload_into, key_hash, key_hash_of_payload, key_to_payload_in,
     to_payload, to_payload_in,
 };
@@ -41,6 +41,26 @@ enum Choice {
     Leaf(Leaf),
     #[dds(case = [1, 2])]
     Double { discriminator: i16, value: f64 },
+    #[dds(default)]
+    Nothing,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = taut_cdr, final, union, discriminator = u8)]
+enum Closed {
+    #[dds(case = 3)]
+    Text(String),
+    #[dds(case = [5, 6])]
+    Half { discriminator: u8, value: u16 },
+    #[dds(default)]
+    Nothing,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = taut_cdr, mutable, union, discriminator = u8)]
+enum LooseChoice {
+    #[dds(case = 1)]
+    Text(String),
     #[dds(default)]
     Nothing,
 }
@@ -106,6 +126,18 @@ fn choice(rng: &mut Rng) -> Choice {
         1 => Choice::Double { discriminator: 1 + rng.below(2) as i16, value: rng.below(100) as f64 },
         _ => Choice::Nothing,
     }
+}
+
+fn closed(rng: &mut Rng) -> Closed {
+    match rng.below(3) {
+        0 => Closed::Text(text(rng)),
+        1 => Closed::Half { discriminator: 5 + rng.below(2) as u8, value: rng.next_u64() as u16 },
+        _ => Closed::Nothing,
+    }
+}
+
+fn loose_choice(rng: &mut Rng) -> LooseChoice {
+    if rng.chance(500) { LooseChoice::Text(text(rng)) } else { LooseChoice::Nothing }
 }
 
 fn loose(rng: &mut Rng, depth: u32) -> Loose {
@@ -179,6 +211,9 @@ macro_rules! behind {
             leaf: Leaf,
             loose: Loose,
             choice: Choice,
+            octets: Octets,
+            closed: Closed,
+            loose_choices: [LooseChoice; 2],
             mask: Mask,
             maybe: Option<u16>,
             #[dds(key, bound = 9)]
@@ -206,6 +241,9 @@ macro_rules! behind {
                     leaf: leaf(rng),
                     loose: loose(rng, 1),
                     choice: choice(rng),
+                    octets: vec(rng, |rng| rng.next_u64() as u8).into(),
+                    closed: closed(rng),
+                    loose_choices: [loose_choice(rng), loose_choice(rng)],
                     mask: Mask(rng.below(1 << 20) as u32),
                     maybe: option(rng, |rng| rng.next_u64() as u16),
                     label: text(rng),

@@ -7,7 +7,7 @@ use std::process::{Child, Command};
 use std::time::{Duration as StdDuration, Instant};
 
 use taut::{
-    Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, LivelinessKind, Qos,
+    Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, LivelinessKind, Octets, Qos,
 };
 use taut_mem::CountingAllocator;
 
@@ -19,6 +19,7 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 #[dds(final)]
 struct Reading {
     unit: String,
+    pixels: Octets,
     #[dds(key)]
     place: String,
     #[dds(key)]
@@ -100,6 +101,7 @@ impl Side {
             _watches: [of_writer.reader(by_topic).unwrap(), of_participant.reader(by_participant).unwrap()],
             value: RefCell::new(Reading {
                 unit: "kelvin".into(),
+                pixels: vec![7; 64].into(),
                 place: "the northern hall".into(),
                 sensor: 0,
                 labels: vec!["calibrated".into(), "outdoors".into()],
