@@ -260,13 +260,13 @@ impl<'a> Structure<'a> {
         };
         let recode_key = self.recode_key().map(|members| {
             quote! {
-                fn recode_key_of_sample(input: &mut #krate::Decoder<'_>, out: &mut #krate::Encoder<'_>)
-                    -> #krate::Result<()> {
-                    input.structure(#extensibility, |input| out.structure(#extensibility, |out| {
-                        #members
-                        ::core::result::Result::Ok(())
-                    }))
-                }
+                const RECODE_KEY_OF_SAMPLE: ::core::option::Option<#krate::RecodeKey> =
+                    ::core::option::Option::Some(|input, out| {
+                        input.structure(#extensibility, |input| out.structure(#extensibility, |out| {
+                            #members
+                            ::core::result::Result::Ok(())
+                        }))
+                    });
             }
         });
         quote! {

@@ -141,7 +141,7 @@ fn hash_what<T: DdsType>(
     let len = out.len();
     match memory.get(..len) {
         Some(key) => Ok(hash_of::<T>(key, representation)),
-        None => KeyHasher::default().hash_what::<T>(representation, encode),
+        None => KeyHasher { scratch: vec![0; len] }.hash_what::<T>(representation, encode),
     }
 }
 
@@ -181,7 +181,10 @@ pub fn key_hash_of_payload_in<T: DdsType>(
     if !T::HAS_KEY {
         return payload.open::<T>().map(|_| InstanceHandle::NIL);
     }
-    hash_what::<T>(representation, |out| T::recode_key_of_sample(&mut payload.open::<T>()?, out))
+    match T::RECODE_KEY_OF_SAMPLE {
+        Some(recode) => hash_what::<T>(representation, |out| recode(&mut payload.open::<T>()?, out)),
+        None => key_hash(&payload.decode::<T>()?, representation),
+    }
 }
 
 #[cfg(test)]

@@ -72,3 +72,31 @@ fn what_lies_before_a_key_is_not_made() {
         assert_eq!(allocations(&frame, representation), 0, "{representation:?}");
     }
 }
+
+#[derive(DdsType)]
+#[dds(final, crate = taut_cdr)]
+struct Numbered {
+    #[dds(key)]
+    numbers: Vec<u32>,
+}
+
+#[derive(DdsType)]
+#[dds(mutable, crate = taut_cdr)]
+struct Named {
+    text: String,
+    #[dds(key)]
+    name: String,
+}
+
+#[test]
+fn a_long_key_takes_memory_once_and_what_is_decoded_is_so_once() {
+    let named = |length| Named { text: "text".into(), name: "x".repeat(length) };
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        // The value's strings; then memory for the key, too.
+        assert_eq!(allocations(&named(10), representation), 2, "{representation:?}");
+        assert_eq!(allocations(&named(1_000), representation), 3, "{representation:?}");
+        // Its length is known when it does not fit on the stack: it is read for that, and once more.
+        let numbered = Numbered { numbers: vec![5; 1_000] };
+        assert_eq!(allocations(&numbered, representation), 3, "{representation:?}");
+    }
+}
