@@ -361,6 +361,9 @@ impl<T: Cdr> Cdr for Box<T> {
     fn decode_key(input: &mut Decoder<'_>) -> Result<Self> {
         T::decode_key(input).map(Box::new)
     }
+    fn recode_key(input: &mut Decoder<'_>, bounds: &[usize], out: &mut Encoder<'_>) -> Result<()> {
+        T::recode_key(input, bounds, out)
+    }
     fn key_size(size: KeySize, bounds: &[usize]) -> KeySize {
         T::key_size(size, bounds)
     }

@@ -92,6 +92,26 @@ fn put_text(text: &str, out: &mut Encoder<'_>) -> Result<()> {
     out.put_text(text.as_bytes())
 }
 
+/// The UTF-16 code units of a wide string where they lie.
+fn units<'a>(input: &mut Decoder<'a>) -> Result<impl Iterator<Item = u16> + Clone + use<'a>> {
+    let length = input.take_length()?;
+    let native = input.is_native();
+    let (units, []) = input.take_bytes(length)?.as_chunks::<2>() else {
+        return Err(CdrError::InvalidString);
+    };
+    Ok(units.iter().map(move |&pair| {
+        let unit = u16::from_ne_bytes(pair);
+        if native { unit } else { unit.swap_bytes() }
+    }))
+}
+
+/// Writes the code units of a wide string that is known to have no NUL.
+fn put_units(units: impl Iterator<Item = u16> + Clone, out: &mut Encoder<'_>) -> Result<()> {
+    out.put_length(units.clone().count().saturating_mul(2))?;
+    units.for_each(|unit| out.put(unit.to_ne_bytes()));
+    Ok(())
+}
+
 impl Cdr for String {
     const MIN_SIZE: usize = 4;
     const LENGTH_CODE: u32 = 5;
@@ -157,22 +177,11 @@ impl Cdr for WString {
         if has_nul(self.0.as_bytes()) {
             return Err(CdrError::InvalidString);
         }
-        out.put_length(self.0.encode_utf16().count().saturating_mul(2))?;
-        self.0.encode_utf16().for_each(|unit| out.put(unit.to_ne_bytes()));
-        Ok(())
+        put_units(self.0.encode_utf16(), out)
     }
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self> {
-        let length = input.take_length()?;
-        let native = input.is_native();
-        let (units, []) = input.take_bytes(length)?.as_chunks::<2>() else {
-            return Err(CdrError::InvalidString);
-        };
-        let units = units.iter().map(|&pair| {
-            let unit = u16::from_ne_bytes(pair);
-            if native { unit } else { unit.swap_bytes() }
-        });
-        let text: std::result::Result<String, _> = char::decode_utf16(units).collect();
+        let text: std::result::Result<String, _> = char::decode_utf16(units(input)?).collect();
         match text {
             Ok(text) if !has_nul(text.as_bytes()) => Ok(WString(text)),
             _ => Err(CdrError::InvalidString),
@@ -181,6 +190,15 @@ impl Cdr for WString {
 
     fn skip(input: &mut Decoder<'_>) -> Result<()> {
         skip_text(input)
+    }
+
+    fn recode_key(input: &mut Decoder<'_>, bounds: &[usize], out: &mut Encoder<'_>) -> Result<()> {
+        let units = units(input)?;
+        if !char::decode_utf16(units.clone()).all(|char| char.is_ok_and(|char| char != '\0')) {
+            return Err(CdrError::InvalidString);
+        }
+        within(units.clone().count(), bounds)?;
+        put_units(units, out)
     }
 
     fn initial() -> Self {

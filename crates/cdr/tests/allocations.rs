@@ -1,7 +1,7 @@
 //! What it takes to know the instance of a serialized sample, by count of the allocator.
 #![forbid(unsafe_code)]
 
-use taut_cdr::{DdsType as Type, Octets, Representation, key_hash, key_hash_of_payload, to_payload};
+use taut_cdr::{DdsType as Type, Octets, Representation, WString, key_hash, key_hash_of_payload, to_payload};
 use taut_derive::DdsType;
 use taut_mem::CountingAllocator;
 
@@ -70,6 +70,26 @@ fn what_lies_before_a_key_is_not_made() {
     };
     for representation in [Representation::Xcdr1, Representation::Xcdr2] {
         assert_eq!(allocations(&frame, representation), 0, "{representation:?}");
+    }
+}
+
+#[derive(DdsType)]
+#[dds(final, crate = taut_cdr)]
+struct Placed {
+    #[dds(key)]
+    number: Box<u64>,
+    #[dds(key, bound = 8)]
+    #[allow(clippy::box_collection)]
+    place: Box<String>,
+    #[dds(key)]
+    name: WString,
+}
+
+#[test]
+fn keys_of_numbers_and_strings_are_not_made() {
+    let placed = Placed { number: Box::new(5), place: Box::new("Zürich".into()), name: "😀€".into() };
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        assert_eq!(allocations(&placed, representation), 0, "{representation:?}");
     }
 }
 

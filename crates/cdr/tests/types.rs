@@ -60,6 +60,33 @@ fn wide_strings_and_long_double() {
 
 #[derive(DdsType, Debug, PartialEq)]
 #[dds(final, crate = taut_cdr)]
+struct WideKey {
+    #[dds(key, bound = 3)]
+    text: WString,
+}
+
+#[test]
+fn a_wide_key_is_refused_as_its_value_is() {
+    let hash = |payload: &[u8]| key_hash_of_payload::<WideKey>(payload, false);
+    for (units, error) in [
+        (&[0x00, b'a', 0xd8, 0x3d, 0xde, 0x00][..], None),
+        (&[], None),
+        (&[0x00, b'a', 0x00, b'b', 0xd8, 0x3d, 0xde, 0x00], Some(CdrError::Bound)),
+        (&[0x00, b'a', 0x3d], Some(CdrError::InvalidString)),
+        (&[0xd8, 0x3d], Some(CdrError::InvalidString)),
+        (&[0xde, 0x00, 0xd8, 0x3d], Some(CdrError::InvalidString)),
+        (&[0x00, b'a', 0x00, 0x00], Some(CdrError::InvalidString)),
+    ] {
+        let payload = [&[0, 0, 0, 0, 0, 0, 0, units.len() as u8], units].concat();
+        let value = from_payload::<WideKey>(&payload);
+        assert_eq!(value.as_ref().err(), error.as_ref(), "{units:x?}");
+        assert_eq!(hash(&payload), value.and_then(|value| key_hash(&value, Xcdr1)), "{units:x?}");
+    }
+    assert_eq!(hash(&[0, 0, 0, 0, 0, 0, 0, 2, 0]), Err(CdrError::EndOfData));
+}
+
+#[derive(DdsType, Debug, PartialEq)]
+#[dds(final, crate = taut_cdr)]
 struct Maps {
     numbers: BTreeMap<u8, u16>,
     #[dds(bound = [2, 3])]
