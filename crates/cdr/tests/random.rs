@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use taut_base::Rng;
 use taut_cdr::{
     Char, DdsType as Type, Endian, LongDouble, Octets, Representation, WChar, WString, fill_payload,
-    from_key_payload, from_payload, from_payload_into, key_hash, key_hash_of_payload, key_to_payload_in,
-    to_payload, to_payload_in,
+    from_key_payload, from_payload, from_payload_into, key_hash, key_hash_of_payload, key_hash_of_payload_in,
+    key_to_payload_in, to_payload, to_payload_in,
 };
 use taut_derive::DdsType;
 
@@ -200,6 +200,32 @@ fn values_come_back() {
     }
 }
 
+#[derive(DdsType, Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[dds(crate = taut_cdr, final, plain)]
+#[repr(C)]
+struct Plain {
+    long: u64,
+    halves: [u16; 3],
+    half: u16,
+}
+
+fn plain(rng: &mut Rng) -> Plain {
+    let mut half = || rng.next_u64() as u16;
+    Plain { halves: [half(), half(), half()], half: half(), long: rng.next_u64() }
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = taut_cdr, appendable)]
+struct Derived {
+    #[dds(base)]
+    base: Leaf,
+    more: Option<String>,
+}
+
+fn derived(rng: &mut Rng) -> Derived {
+    Derived { base: leaf(rng), more: option(rng, text) }
+}
+
 /// A key behind members of every kind, which are gone past.
 macro_rules! behind {
     ($($name:ident $extensibility:tt)*) => {$(
@@ -212,6 +238,9 @@ macro_rules! behind {
             loose: Loose,
             choice: Choice,
             octets: Octets,
+            plain: Plain,
+            plains: Vec<Plain>,
+            derived: Derived,
             closed: Closed,
             loose_choices: [LooseChoice; 2],
             mask: Mask,
@@ -221,6 +250,7 @@ macro_rules! behind {
             leaves: [Leaf; 2],
             grid: [[i64; 2]; 2],
             numbers: Vec<Box<u32>>,
+            boxes: [Box<u16>; 3],
             longs: Vec<LongDouble>,
             names: HashMap<String, u8>,
             counts: BTreeMap<u8, u64>,
@@ -230,7 +260,10 @@ macro_rules! behind {
             part: Leaf,
             #[dds(key)]
             number: u64,
+            #[dds(key, bound = 4)]
+            wide_label: WString,
             rest: Vec<String>,
+            last: u32,
         }
 
         impl $name {
@@ -242,6 +275,9 @@ macro_rules! behind {
                     loose: loose(rng, 1),
                     choice: choice(rng),
                     octets: vec(rng, |rng| rng.next_u64() as u8).into(),
+                    plain: plain(rng),
+                    plains: vec(rng, plain),
+                    derived: derived(rng),
                     closed: closed(rng),
                     loose_choices: [loose_choice(rng), loose_choice(rng)],
                     mask: Mask(rng.below(1 << 20) as u32),
@@ -250,6 +286,7 @@ macro_rules! behind {
                     leaves: [leaf(rng), leaf(rng)],
                     grid: [[rng.next_u64() as i64; 2]; 2],
                     numbers: vec(rng, |rng| Box::new(rng.next_u64() as u32)),
+                    boxes: [(); 3].map(|()| Box::new(rng.next_u64() as u16)),
                     longs: vec(rng, |rng| LongDouble(u128::from(rng.next_u64()))),
                     names: vec(rng, |rng| (text(rng), rng.next_u64() as u8)).into_iter().collect(),
                     counts: vec(rng, |rng| (rng.next_u64() as u8, rng.next_u64())).into_iter().collect(),
@@ -257,7 +294,9 @@ macro_rules! behind {
                     tail: option(rng, |rng| Box::new(leaf(rng))),
                     part: leaf(rng),
                     number: rng.next_u64(),
+                    wide_label: WString(text(rng)),
                     rest: vec(rng, text),
+                    last: rng.next_u64() as u32,
                 }
             }
         }
@@ -269,13 +308,14 @@ fn a_key_is_found<T: Type>(seed: u64, value: &T) {
     for (representation, endian) in WAYS {
         let mut data = Vec::new();
         to_payload_in(value, representation, endian, &mut data).unwrap();
-        let hash = key_hash(value, representation);
-        assert_eq!(
-            key_hash_of_payload::<T>(&data, false),
-            hash,
-            "{} {representation:?}, seed {seed}",
-            T::TYPE_NAME
-        );
+        for of_hash in [Representation::Xcdr1, Representation::Xcdr2] {
+            assert_eq!(
+                key_hash_of_payload_in::<T>(&data, false, of_hash),
+                key_hash(value, of_hash),
+                "{} {representation:?}, hash in {of_hash:?}, seed {seed}",
+                T::TYPE_NAME
+            );
+        }
         // What lacks members at its end is of an older type, or an error.
         for len in 4..data.len() {
             if let Ok(older) = from_payload::<T>(&data[..len]) {
@@ -286,9 +326,28 @@ fn a_key_is_found<T: Type>(seed: u64, value: &T) {
     }
 }
 
+/// Of what lies behind the key of a final structure nothing is read.
+fn nothing_is_read_behind_the_key(seed: u64, value: &FinalBehind) {
+    for (representation, endian) in WAYS {
+        let of_rest = |rest: Vec<String>| {
+            let mut data = Vec::new();
+            let value = FinalBehind { rest, ..value.clone() };
+            to_payload_in(&value, representation, endian, &mut data).unwrap();
+            data
+        };
+        // They differ in what follows the key at once.
+        let (data, other) = (of_rest(vec![]), of_rest(vec![String::new()]));
+        let end = data.iter().zip(&other).skip(4).position(|(one, other)| one != other).unwrap() + 4;
+        let hash = key_hash(value, representation);
+        assert_eq!(key_hash_of_payload::<FinalBehind>(&data[..end], false), hash, "seed {seed}");
+        assert!(from_payload::<FinalBehind>(&data[..end]).is_err());
+    }
+}
+
 #[test]
 fn a_key_is_found_behind_members_of_every_kind() {
     for seed in 0..60 {
+        nothing_is_read_behind_the_key(seed, &FinalBehind::new(&mut Rng::new(seed)));
         a_key_is_found(seed, &FinalBehind::new(&mut Rng::new(seed)));
         a_key_is_found(seed, &AppendableBehind::new(&mut Rng::new(seed)));
         a_key_is_found(seed, &MutableBehind::new(&mut Rng::new(seed)));

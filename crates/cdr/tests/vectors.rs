@@ -438,6 +438,9 @@ fn compare<T: Type + Debug + PartialEq>(vector: &Vector<'_>, value: T) -> Result
             if read != value {
                 return Err(format!("decoded {read:?}"));
             }
+            if key_hash_of_payload_in::<T>(bytes, false, *representation) != Ok(hash) {
+                return Err("another instance".into());
+            }
             to_payload_in(&value, *representation, *endian, &mut made).map_err(|e| e.to_string())?;
         }
     }
