@@ -333,6 +333,7 @@ impl<'a> Structure<'a> {
             #[inline] fn decode_into(&mut self, input: &mut #krate::Decoder<'_>) -> #krate::Result<()> {
                 #krate::take_plain_into(self, input)
             }
+            fn skip(input: &mut #krate::Decoder<'_>) -> #krate::Result<()> { #krate::skip_plain::<Self>(input) }
             fn encode_slice(slice: &[Self], out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
                 #krate::put_plain_slice(slice, out)
             }

@@ -63,7 +63,8 @@ pub use payload::{
     key_to_payload, key_to_payload_in, to_payload, to_payload_in,
 };
 pub use plain::{
-    Plain, put_plain, put_plain_slice, take_plain, take_plain_boxed, take_plain_into, take_plain_vec, view,
+    Plain, put_plain, put_plain_slice, skip_plain, take_plain, take_plain_boxed, take_plain_into,
+    take_plain_vec, view,
 };
 pub use primitives::{Char, LongDouble, WChar};
 pub use strings::WString;

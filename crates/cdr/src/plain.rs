@@ -65,6 +65,16 @@ fn take_members_into<T: Plain>(value: &mut T, input: &mut Decoder<'_>) -> Result
     Ok(())
 }
 
+/// Goes past a plain value.
+#[doc(hidden)]
+pub fn skip_plain<T: Plain>(input: &mut Decoder<'_>) -> Result<()> {
+    if !input.starts_plain(T::FIRST_ALIGN, align_of::<T>()) {
+        return T::skip_members(input);
+    }
+    input.align(T::FIRST_ALIGN);
+    input.take_bytes(size_of::<T>()).map(drop)
+}
+
 /// Reads `count` plain values.
 #[doc(hidden)]
 pub fn take_plain_vec<T: Plain>(input: &mut Decoder<'_>, count: usize) -> Result<Vec<T>> {
@@ -184,5 +194,21 @@ mod tests {
             into.bytes.iter().chain(&boxed.bytes).all(|byte| *byte == 5)
         });
         assert!(thread.unwrap().join().unwrap());
+    }
+
+    #[derive(DdsType)]
+    #[dds(final, crate = crate)]
+    struct BehindLarge {
+        large: Box<Large>,
+        #[dds(key)]
+        number: u32,
+    }
+
+    #[test]
+    fn a_key_behind_a_large_value_is_found_without_one_on_the_stack() {
+        let payload = [[0, 7, 0, 0].as_slice(), &vec![5; 8 << 20], &[9, 0, 0, 0]].concat();
+        let small_stack = std::thread::Builder::new().stack_size(512 << 10);
+        let thread = small_stack.spawn(move || crate::key_hash_of_payload::<BehindLarge>(&payload, false));
+        assert_eq!(thread.unwrap().join().unwrap().unwrap().0[..4], [0, 0, 0, 9]);
     }
 }
