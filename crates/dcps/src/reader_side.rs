@@ -171,7 +171,8 @@ pub struct ReaderSide {
     pub sample_lost: SampleLostStatus,
     /// Samples that found no room.
     pub sample_rejected: SampleRejectedStatus,
-    /// Payloads that are no samples of its type.
+    /// Payloads that are no samples of its type, as far as they were read for their instance: all of them or up to the key.
+    /// What is wrong behind that, or in a topic without a key, is dropped when it is taken, and not counted.
     pub undecodable: u64,
     /// Lanes whose writers broke their rules.
     pub broken_lanes: u64,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use taut_base::InstanceHandle;
 
 /// Finds the instance in a payload, in whatever version that is; the flag says that it is a serialized key. `None` if
-/// the bytes are not a sample of the type. What it finds is [never NIL](instance_handle).
+/// the bytes are not a sample of the type, as far as it reads them: what lies behind the key may be anything. What it
+/// finds is [never NIL](instance_handle).
 pub type KeyHash = fn(payload: &[u8], key_only: bool) -> Option<InstanceHandle>;
 
 /// The instance whose key is all zeros, which so is its hash: the digest of no bytes, that is, of no key.
