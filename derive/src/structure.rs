@@ -260,13 +260,14 @@ impl<'a> Structure<'a> {
         };
         let recode_key = self.recode_key().map(|members| {
             quote! {
-                const RECODE_KEY_OF_SAMPLE: ::core::option::Option<#krate::RecodeKey> =
-                    ::core::option::Option::Some(|input, out| {
-                        input.structure(#extensibility, |input| out.structure(#extensibility, |out| {
-                            #members
-                            ::core::result::Result::Ok(())
-                        }))
-                    });
+                const RECODES_KEY: bool = true;
+                fn recode_key_of_sample(input: &mut #krate::Decoder<'_>, out: &mut #krate::Encoder<'_>)
+                    -> #krate::Result<()> {
+                    input.structure(#extensibility, |input| out.structure(#extensibility, |out| {
+                        #members
+                        ::core::result::Result::Ok(())
+                    }))
+                }
             }
         });
         quote! {

@@ -181,10 +181,10 @@ pub fn key_hash_of_payload_in<T: DdsType>(
     if !T::HAS_KEY {
         return payload.open::<T>().map(|_| InstanceHandle::NIL);
     }
-    match T::RECODE_KEY_OF_SAMPLE {
-        Some(recode) => hash_what::<T>(representation, |out| recode(&mut payload.open::<T>()?, out)),
-        None => key_hash(&payload.decode::<T>()?, representation),
+    if !T::RECODES_KEY {
+        return key_hash(&payload.decode::<T>()?, representation);
     }
+    hash_what::<T>(representation, |out| T::recode_key_of_sample(&mut payload.open::<T>()?, out))
 }
 
 #[cfg(test)]

@@ -38,10 +38,6 @@ pub enum Extensibility {
     Mutable,
 }
 
-/// Reads a value and writes its key members.
-#[doc(hidden)]
-pub type RecodeKey = fn(&mut Decoder<'_>, &mut Encoder<'_>) -> Result<()>;
-
 /// A value that has a CDR form: primitives, strings, collections and everything derived.
 ///
 /// Implemented by `derive(DdsType)`; the methods after `initial` have meaning for collections and keys only.
@@ -66,9 +62,9 @@ pub trait Cdr: Sized {
     const PLAIN: bool = false;
     /// The alignment of its first primitive, for plain types.
     const FIRST_ALIGN: usize = 1;
-    /// Reads a sample as far as its key members go, past the others, and writes these as a key hash has them. Of a derived
-    /// structure whose key members come in the order of their ids; of others it takes the whole value.
-    const RECODE_KEY_OF_SAMPLE: Option<RecodeKey> = None;
+    /// Does [`Cdr::recode_key_of_sample`] make no value? Of a derived structure whose key members come in the order of
+    /// their ids.
+    const RECODES_KEY: bool = false;
 
     /// Writes the value.
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()>;
@@ -104,6 +100,10 @@ pub trait Cdr: Sized {
         let value = Self::decode(input)?;
         value.check_bounds(bounds)?;
         value.encode_key(out)
+    }
+    /// Reads a sample as far as its key members go, past the others if it can, and writes these as a key hash has them.
+    fn recode_key_of_sample(input: &mut Decoder<'_>, out: &mut Encoder<'_>) -> Result<()> {
+        Self::recode_key(input, &[], out)
     }
     /// Adds the greatest size of the key form to `size`. `bounds` are those of the member, outermost first.
     fn key_size(size: KeySize, bounds: &[usize]) -> KeySize;

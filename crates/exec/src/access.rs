@@ -97,16 +97,13 @@ impl Call {
     }
 }
 
-/// Somebody wants to know when `write` was called, or its order by source.
+/// Somebody wants to know where the time of a sample goes, or its order by source.
 ///
 /// *Errors*: [`Error::BadParameter`] for a time of the caller's that falls. DCPS 1.4 §2.2.2.4.2.12, §2.2.3.17.
 #[cold]
 fn note_call(outlet: &mut Outlet, write: &mut Write, moment: Moment) -> Result<()> {
     if let Some(last) = outlet.source_order {
         write.source_timestamp = Some(moment.not_before(last).ok_or_else(falls)?);
-    }
-    if outlet.tells_anatomy || outlet.promise.is_some() {
-        write.called = moment.begun.unwrap_or_else(monotonic_now);
     }
     if outlet.tells_anatomy {
         // Who gets the token is to read the clock again.
@@ -310,9 +307,7 @@ impl Executor {
         let Call { write, moment, patience } = call;
         let moment = *moment;
         write.source_timestamp = Some(moment.timestamp);
-        let is_for_lane = outlet.has_readers;
-        write.called =
-            moment.begun.unwrap_or_else(|| if is_for_lane { monotonic_now() } else { Time::default() });
+        write.called = moment.begun.unwrap_or_else(monotonic_now);
         outlet.burst.announce(moment.begun);
         if outlet.notes_calls
             && let Err(error) = note_call(outlet, write, moment)
