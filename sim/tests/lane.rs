@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use taut_base::{Duration, SequenceNumber, Time};
 use taut_dcps::InstanceState;
-use taut_mem::Region;
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter};
+use taut_mem::{Bytes, Region};
 use taut_qos::{LivelinessKind, Qos, ResourceLimits};
 use taut_rtps::NewChange;
 use taut_rtps::history_cache::ChangeKind;
@@ -19,6 +19,19 @@ fn lane(cells: usize) -> (LaneWriter, LaneReader) {
     let there = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
     let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
     (there, LaneReader::attach(lane, feedback, false))
+}
+
+/// What the protocol is given of a change that goes through the lane, with its payload if that is for others, too.
+fn through_the_lane(payload: Bytes) -> NewChange {
+    NewChange {
+        kind: ChangeKind::Alive,
+        instance: instance(1),
+        source_timestamp: None,
+        payload,
+        number: None,
+        in_lane: true,
+        called: Time::default(),
+    }
 }
 
 #[test]
@@ -66,15 +79,7 @@ fn a_writer_that_writes_into_its_lane_is_alive() {
         for number in 1..=50 {
             let content = Content { key: 1, tag: pair.writers[0].tag, number, filler: 8 };
             there.push(&[number, u64::MAX, 0, 0, 0], &content.encode()).unwrap();
-            let mut change = NewChange {
-                kind: ChangeKind::Alive,
-                instance: instance(1),
-                source_timestamp: None,
-                payload: taut_mem::Bytes::new(),
-                number: None,
-                in_lane: true,
-                called: Time::default(),
-            };
+            let mut change = through_the_lane(Bytes::new());
             pair.network.on(0, |participant, now| participant.write(now, index, &mut change).unwrap());
             pair.run_for(Duration::from_millis(100));
             let pulled =
@@ -146,15 +151,7 @@ fn what_is_on_its_way_into_the_lane_is_not_lost_when_its_writer_says_that_it_is_
         pair.network.on(0, |side, now| side.set_reader_lane(now, index, reader.guid, from));
         for number in 1..=20 {
             let content = Content { key: 1, tag: pair.writers[0].tag, number, filler: 8 };
-            let mut change = NewChange {
-                kind: ChangeKind::Alive,
-                instance: instance(1),
-                source_timestamp: None,
-                payload: taut_mem::Bytes::new(),
-                number: None,
-                in_lane: true,
-                called: Time::default(),
-            };
+            let mut change = through_the_lane(Bytes::new());
             let before = pair.network.sent().alive;
             pair.network.on(0, |side, now| side.write(now, index, &mut change).unwrap());
             pair.run_for(Duration::from_millis(10));
@@ -206,15 +203,7 @@ fn a_reader_that_was_full_as_it_joined_a_lane_does_not_wait_for_what_is_too_old(
     let (writer, tag, reader) = (pair.writers[0].guid, pair.writers[0].tag, pair.readers[0]);
     let mut write = |pair: &mut Pair, number| {
         let payload = Content { key: 1, tag, number, filler: 8 }.encode();
-        let mut change = NewChange {
-            kind: ChangeKind::Alive,
-            instance: instance(1),
-            source_timestamp: None,
-            payload: payload.clone(),
-            number: None,
-            in_lane: true,
-            called: Time::default(),
-        };
+        let mut change = through_the_lane(payload.clone());
         let index = pair.writers[0].index;
         pair.network.on(Pair::WRITER, |participant, now| participant.write(now, index, &mut change).unwrap());
         there.push(&[number, u64::MAX, 0, 0, 0], &payload).unwrap();
@@ -255,15 +244,7 @@ fn a_reader_that_has_room_again_does_not_wait_for_what_is_gone_behind_what_it_ge
     pair.end_instance(ChangeKind::NotAliveDisposed, 1).unwrap();
     pair.write(1, 8).unwrap();
     let third = Content { key: 1, tag: pair.writers[0].tag, number: 3, filler: 8 }.encode();
-    let mut change = NewChange {
-        kind: ChangeKind::Alive,
-        instance: instance(1),
-        source_timestamp: None,
-        payload: third.clone(),
-        number: None,
-        in_lane: true,
-        called: Time::default(),
-    };
+    let mut change = through_the_lane(third.clone());
     pair.network.on(0, |participant, now| participant.write(now, index, &mut change).unwrap());
     there.push(&[3, u64::MAX, 0, 0, 0], &third).unwrap();
     pair.run_for(Duration::from_millis(200));

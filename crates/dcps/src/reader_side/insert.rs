@@ -33,6 +33,7 @@ impl ReaderSide {
             return StatusMask::NONE;
         }
         if self.cache.has_timeout() {
+            // What comes so takes room, which is asked for below.
             self.cache.end_separations(change.time);
             self.cache.forget_old(now);
         }
