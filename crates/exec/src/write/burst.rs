@@ -2,9 +2,10 @@
 //!
 //! A sample that is written alone is sent at once. Who writes one after the other without a pause keeps the
 //! port busy: from some point on a sample waits for those behind it, until a datagram is full, and no longer
-//! than half as long as the burst has lasted. LATENCY_BUDGET allows every sample to wait for half of it: the rest is
-//! for its way. A publisher that is suspended has all of them wait until it resumes. What waits when the burst ends is
-//! sent by the driver. See docs/adr/0008-bursts.md.
+//! than half as long as the burst has lasted. After some bursts of as many samples the next one is expected to have as
+//! many: its first sample is sent at once, and all others with the last. LATENCY_BUDGET allows every sample to wait for
+//! half of it: the rest is for its way. A publisher that is suspended has all of them wait until it resumes. What waits
+//! when the burst ends is sent by the driver. See docs/adr/0008-bursts.md.
 
 use std::sync::Arc;
 
@@ -25,6 +26,14 @@ const FIRST: u32 = 16;
 /// of a burst.
 const INTERRUPTED: Duration = Duration::from_micros(50);
 const FIRST_AGAIN: u32 = 2;
+
+/// After so many bursts as long as the one before, and longer than what is sent at once, the next is expected to be as
+/// long. Lower has samples wait in vain for more of one that is shorter, higher takes more bursts to learn.
+const ALIKE: u32 = 2;
+
+/// The longest that a sample waits for the last of an expected burst. Lower divides bursts of samples that take long to
+/// encode, higher keeps samples of a burst that is over sooner than the last ones.
+const LONGEST_EXPECTED: Duration = Duration::from_micros(50);
 
 /// The longest that a burst's sample waits. Lower wakes the driver more often, higher keeps the last sample of a
 /// long burst longer.
@@ -66,6 +75,12 @@ pub(crate) struct Burst {
     began: Time,
     ended: Time,
     run: u32,
+    /// How many samples it has, whatever has interrupted it.
+    count: u32,
+    /// How many the last one had.
+    last: u32,
+    /// How many before that one had as many.
+    alike: u32,
     budget: Duration,
     suspension: Option<Arc<Suspension>>,
     /// When the present write began, if that is not long ago.
@@ -79,6 +94,9 @@ impl Burst {
             began: Time(0),
             ended: Time(i64::MIN),
             run: 0,
+            count: 0,
+            last: 0,
+            alike: 0,
             budget: Duration(budget.0 / 2).min(LONGEST_BUDGET),
             suspension: None,
             begun: None,
@@ -108,16 +126,37 @@ impl Burst {
 
     /// A write begins. Returns until when its sample may wait.
     pub fn begin(&mut self, now: Time) -> Time {
-        if self.ended + INTERRUPTED < now {
-            (self.began, self.run) = (now, 0);
-        } else if self.ended + AT_ONCE < now {
-            self.run = self.run.min(FIRST - FIRST_AGAIN);
+        let is_quick = now <= self.ended + AT_ONCE;
+        if !is_quick {
+            self.pause(now);
         }
         self.run = self.run.saturating_add(1);
-        let lasted = now.since(self.began);
-        let earned = if self.goes_on() { Duration(lasted.0 / 2).min(LONGEST) } else { Duration::ZERO };
+        self.count = self.count.saturating_add(1);
         let allowed = if self.is_suspended() { LONGEST_SUSPENSION } else { self.budget };
+        let earned = if is_quick { self.earned(now) } else { Duration::ZERO };
         now + earned.max(allowed)
+    }
+
+    #[cold]
+    fn pause(&mut self, now: Time) {
+        if self.ended + INTERRUPTED < now {
+            self.alike = if self.count == self.last { self.alike.saturating_add(1) } else { 0 };
+            self.last = self.count;
+            (self.began, self.run, self.count) = (now, 0, 0);
+        } else {
+            self.run = self.run.min(FIRST - FIRST_AGAIN);
+        }
+    }
+
+    /// How long a sample that has come at once may wait.
+    #[inline]
+    fn earned(&self, now: Time) -> Duration {
+        if self.alike >= ALIKE && self.last > FIRST && self.count <= self.last {
+            // The last one takes all with it.
+            return if self.count < self.last { LONGEST_EXPECTED } else { Duration::ZERO };
+        }
+        let lasted = now.since(self.began);
+        if self.goes_on() { Duration(lasted.0 / 2).min(LONGEST) } else { Duration::ZERO }
     }
 
     /// May each sample wait, whether or not others follow?
@@ -195,6 +234,44 @@ mod tests {
         assert_eq!(again[..2], [0, 0], "after an interruption it looks as if it were over");
         assert_eq!(again[2..], [200_000, 200_000]);
         assert_eq!(waits(&mut burst, [3_000_000].into_iter()), [0], "a pause ends it");
+    }
+
+    /// When the next burst begins, a millisecond later.
+    fn after_a_pause(burst: &Burst) -> i64 {
+        burst.ended.0.max(0) + 1_000_000
+    }
+
+    /// How many samples of bursts are sent at once whose samples are 300 ns apart.
+    fn at_once(burst: &mut Burst, lens: &[i64]) -> Vec<usize> {
+        let of = |len: &i64| {
+            let begin = after_a_pause(burst);
+            waits(burst, (0..*len).map(|n| begin + n * 300)).iter().filter(|wait| **wait == 0).count()
+        };
+        lens.iter().map(of).collect()
+    }
+
+    #[test]
+    fn a_burst_as_the_last_ones_leaves_with_its_first_and_its_last_sample() {
+        let mut burst = Burst::new(Duration::ZERO);
+        assert_eq!(at_once(&mut burst, &[100; 5]), [16, 16, 16, 2, 2]);
+        assert_eq!(
+            at_once(&mut burst, &[90, 90, 90, 90]),
+            [1, 16, 16, 2],
+            "one that is over sooner is seen once"
+        );
+        assert_eq!(at_once(&mut burst, &[120, 90]), [2, 16], "what is beyond it waits as in any burst");
+        assert_eq!(at_once(&mut burst, &[16; 5]), [16; 5], "so many are sent at once anyway");
+        assert_eq!(at_once(&mut burst, &[1; 5]), [1; 5]);
+    }
+
+    #[test]
+    fn a_sample_waits_no_longer_for_the_last_of_its_burst_than_is_said() {
+        let mut burst = Burst::new(Duration::ZERO);
+        at_once(&mut burst, &[17; 3]);
+        let begin = after_a_pause(&burst);
+        assert_eq!(waits(&mut burst, (0..3).map(|n| begin + n * 2_000)), [0, 50_000, 50_000]);
+        let interrupted = waits(&mut burst, [begin + 20_000, begin + 20_300].into_iter());
+        assert_eq!(interrupted, [0, 50_000], "what comes after a pause is sent at once, with what waits");
     }
 
     #[test]
