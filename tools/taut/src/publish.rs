@@ -139,8 +139,13 @@ fn publish<T: Spoken>(
 /// Waits until there is somebody to write to; samples before that would be lost.
 fn wait_for_reader<T: Spoken>(writer: &DataWriter<T>, seconds: f64, topic: &str) -> Result<(), Failure> {
     match stop::wait(Until::after(Some(seconds)), |slice| writer.wait_matched(slice)) {
-        Err(Error::Timeout(_)) if !stop::requested() => {
-            output::note(&format!("no reader of {topic} after {seconds} s: publishing all the same"));
+        Err(Error::Timeout(why)) if !stop::requested() => {
+            let why = if why.is_empty() {
+                String::new()
+            } else {
+                format!(": {why}; `taut ls` lists what there is")
+            };
+            output::note(&format!("no reader of {topic} after {seconds} s, publishing all the same{why}"));
             Ok(())
         }
         Err(Error::Timeout(_)) => Ok(()),
