@@ -86,6 +86,8 @@ fn who_hears_nothing_is_told_why() {
     assert_eq!(ended.code, Some(3));
     let says = "taut: no sample of Nowhere so far: the reader of topic \"Nowhere\" has 0 of 1 matches; no writer of it is known";
     assert!(ended.stderr.starts_with(says), "{}", ended.stderr);
+    let more = "; `taut doctor` says what of this machine keeps others from being found\n";
+    assert!(ended.stderr.contains(more), "{}", ended.stderr);
     // Once it has written what is gone by then, it writes nothing for long.
     let mut publisher = Running::start(taut(192, "pub shapes --topic Silent --no-wait --rate 0.001 --json"));
     assert!(publisher.line().contains("Silent"));
