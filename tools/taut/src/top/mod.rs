@@ -36,7 +36,7 @@ const SILENT: Duration = Duration::from_millis(2_500);
 /// What `top` takes.
 #[derive(Args)]
 pub struct TopArguments {
-    /// End after so many pictures [default: until Ctrl-C]
+    /// End after so many pictures, the first of which has no rates yet [default: until Ctrl-C]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// Show every class of the participants whose name, host, process id or GUID prefix begins with this
