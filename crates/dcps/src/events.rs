@@ -68,9 +68,9 @@ impl DomainParticipant {
                 self.tell(Entity::Reader(reader), StatusMask::REQUESTED_INCOMPATIBLE_QOS);
             }
             Event::InconsistentTopic { topic, local_type, remote, remote_type } => {
-                self.log_line(format!(
-                    "topic {topic}: no match with {remote}: its type is {remote_type}, here it is {local_type}"
-                ));
+                let whose = self.core.named(remote);
+                let types = format!("its type is {remote_type}, here it is {local_type}");
+                self.log_line(format!("topic {topic}: no match with {whose}: {types}"));
                 self.inconsistent_topics.entry(topic).or_default().count();
                 self.tell(Entity::Participant, StatusMask::INCONSISTENT_TOPIC);
             }
@@ -197,7 +197,8 @@ impl DomainParticipant {
     fn log_mismatch(&mut self, side: &str, local: Option<EntityId>, remote: Guid, why: &[Incompatibility]) {
         let topic = self.core.topic_of(local.unwrap_or_default()).unwrap_or_default().to_owned();
         let why = why.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        self.log_line(format!("topic {topic}: this {side} does not match {remote}: {why}"));
+        let whose = self.core.named(remote);
+        self.log_line(format!("topic {topic}: this {side} does not match {whose}: {why}"));
     }
 
     fn log_line(&mut self, line: String) {

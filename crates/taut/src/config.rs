@@ -18,6 +18,8 @@ use taut_rtps::{MaxRate, MulticastChoice};
 pub use taut_exec::Driver;
 pub use taut_port_udp::Ipv6;
 
+pub(crate) use settings::closest;
+
 /// The most samples that a reader remembers. Lower forgets those of a long queue before they are taken, higher has a
 /// take look at more of them for one that is forgotten.
 const MAX_ANATOMY: usize = 4_096;

@@ -396,7 +396,7 @@ impl<T: DdsType + Plain> DataReader<T> {
         let UntypedReader { executor, door, .. } = &self.untyped;
         let mut view = None;
         while executor.take_next(door, 0, &mut |taken| view = View::of(taken)) && view.is_none() {
-            warn_of_other_type(T::TYPE_NAME);
+            warn_of_other_type(executor, door, T::TYPE_NAME);
         }
         Ok(view)
     }

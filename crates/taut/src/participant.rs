@@ -9,7 +9,7 @@ use taut_exec::{Executor, FlightRecord, LatencyReport, Stats, Suspension, ends};
 use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
 use taut_rtps::Participant;
 
-use crate::config::Config;
+use crate::config::{Config, closest};
 use crate::report;
 use crate::topic::Topic;
 use crate::{DataReader, DataWriter, ReaderQos, WriterQos};
@@ -138,21 +138,31 @@ pub(crate) fn wait_matched(
     executor: &Executor,
     local: Guid,
     (count, timeout): (usize, Duration),
-    matched: impl Fn(&taut_dcps::DomainParticipant) -> Option<u32>,
+    matched: impl Fn(&taut_dcps::DomainParticipant) -> usize,
 ) -> Result<()> {
-    let matched = |participant: &_| matched(participant).map_or(0, |matched| matched as usize);
     match wait_for(executor, timeout, |participant, _| matched(participant) >= count) {
         // Who only asks whether it is so is not told why not.
-        Err(Error::Timeout(_)) if timeout > Duration::ZERO => executor.look(|participant, _| {
-            let matched = matched(participant);
-            if matched >= count {
-                return Ok(());
-            }
-            let text = unmatched(participant.core(), local, matched, count);
-            Err(Error::Timeout(ErrorText::Kept(Arc::new(text))))
-        }),
+        Err(Error::Timeout(_)) if timeout > Duration::ZERO => check_matched(executor, local, count, matched),
         outcome => outcome,
     }
+}
+
+/// Is an endpoint matched with `count` others? *Errors*: as of [`wait_matched`].
+#[cold]
+pub(crate) fn check_matched(
+    executor: &Executor,
+    local: Guid,
+    count: usize,
+    matched: impl Fn(&taut_dcps::DomainParticipant) -> usize,
+) -> Result<()> {
+    executor.look(|participant, _| {
+        let matched = matched(participant);
+        if matched >= count {
+            return Ok(());
+        }
+        let text = unmatched(participant.core(), local, matched, count);
+        Err(Error::Timeout(ErrorText::Kept(Arc::new(text))))
+    })
 }
 
 /// Why an endpoint has not as many matches as were waited for, as far as is known.
@@ -166,7 +176,7 @@ fn unmatched(core: &Participant, local: Guid, matched: usize, count: usize) -> S
     let mut is_any = false;
     for (_, remote, why) in refused.by_ref().take(SHOWN_REFUSALS) {
         is_any = true;
-        let _ = write!(text, "; {theirs} {remote} does not match: {why}");
+        let _ = write!(text, "; {theirs} {} does not match: {why}", core.named(remote));
     }
     let more = refused.count();
     if more > 0 {
@@ -174,9 +184,21 @@ fn unmatched(core: &Participant, local: Guid, matched: usize, count: usize) -> S
     } else if !is_any {
         let others = database.peers().count();
         let (more, s) = (if matched == 0 { "" } else { "other " }, if others == 1 { "" } else { "s" });
-        let _ = write!(text, "; no {more}{theirs} of it is known, and {others} other participant{s}");
+        let _ = write!(text, "; no {more}{theirs} of it is known");
+        if let Some(like) = similar_topic(core, local, topic) {
+            let _ = write!(text, " (there is one of topic {like:?})");
+        }
+        let _ = write!(text, ", and {others} other participant{s}");
     }
     text
+}
+
+/// The topic that was meant, if there is nobody of this one: one of a similar name, on which others have endpoints to
+/// match with. ROS 2 puts `rt/` in front of names.
+fn similar_topic<'c>(core: &'c Participant, local: Guid, topic: &str) -> Option<&'c str> {
+    let is_other_side = |remote: Guid| remote.entity.is_writer() != local.entity.is_writer();
+    let others = core.database().endpoints().filter(|data| is_other_side(data.guid));
+    closest(topic, others.map(|data| data.topic_name.as_str()).filter(|name| *name != topic))
 }
 
 /// Waits until `ready`, at most for `timeout`.

@@ -69,12 +69,15 @@ fn key_of_data<T: DdsType>(payload: &[u8]) -> taut_cdr::Result<T> {
     taut_cdr::from_key_payload(&key)
 }
 
-fn decode_sample<T: DdsType>(sample: taut_dcps::Sample) -> Option<Sample<T>> {
-    let mut decoded = None;
-    if !decode_into(&mut decoded, (&sample.payload).into(), sample.payload_kind, &sample.info) {
-        warn_of_other_type(T::TYPE_NAME);
-    }
-    decoded
+fn decode_samples<T: DdsType>(of: &UntypedReader, samples: Vec<taut_dcps::Sample>) -> Vec<Sample<T>> {
+    let decode = |sample: taut_dcps::Sample| {
+        let mut decoded = None;
+        if !decode_into(&mut decoded, (&sample.payload).into(), sample.payload_kind, &sample.info) {
+            warn_of_other_type(&of.executor, &of.door, T::TYPE_NAME);
+        }
+        decoded
+    };
+    samples.into_iter().filter_map(decode).collect()
 }
 
 /// Takes and decodes the next sample of a reader, for a caller who watches it `own` times; samples that are none of the type
@@ -119,7 +122,7 @@ impl<T: DdsType> DataReader<T> {
 
     /// Takes the samples of a selection.
     pub fn take_with(&self, selection: &Selection) -> Result<Vec<Sample<T>>> {
-        Ok(self.untyped.take(selection).into_iter().filter_map(decode_sample).collect())
+        Ok(decode_samples(&self.untyped, self.untyped.take(selection)))
     }
 
     /// Reads all samples that were not read before; they stay.
@@ -129,13 +132,14 @@ impl<T: DdsType> DataReader<T> {
 
     /// Reads the samples of a selection; they stay.
     pub fn read_with(&self, selection: &Selection) -> Result<Vec<Sample<T>>> {
-        Ok(self.untyped.read(selection).into_iter().filter_map(decode_sample).collect())
+        Ok(decode_samples(&self.untyped, self.untyped.read(selection)))
     }
 
     /// Waits until there is a sample that was not read. It looks for up to `Config::spin` first, if samples come
     /// from this machine; then this thread drives the participant while it sleeps.
     ///
-    /// *Errors*: [`crate::Error::Timeout`]; [`crate::Error::PreconditionNotMet`] from a listener.
+    /// *Errors*: [`crate::Error::Timeout`], whose text says why no writer has matched, if none has after 100 ms or more;
+    /// [`crate::Error::PreconditionNotMet`] from a listener.
     pub fn wait(&self, timeout: impl Into<Duration>) -> Result<()> {
         self.untyped.wait(timeout.into())
     }

@@ -11,11 +11,15 @@ use taut_exec::{Door, Executor, ends, to_log};
 use taut_qos::{DataReaderQos, SubscriberQos};
 use taut_rtps::ReaderIndex;
 
-use crate::participant::{DomainParticipant, wait_matched};
+use crate::participant::{DomainParticipant, check_matched, wait_matched};
 
 /// Samples up to this size are decoded while the reader's lock is held: it takes no longer than to hand
 /// them out. A longer one would hold up who delivers to the reader.
 const DECODED_AT_ONCE: usize = 1_024;
+
+/// A wait for samples that was in vain for so long says why, if no writer is matched. Lower and a loop that waits in short
+/// turns takes the token and makes a text in each, higher and who has waited for long is told nothing.
+const TOLD: Duration = Duration::from_millis(100);
 
 /// Decodes a sample. `false` if the bytes are no sample of the type.
 pub(crate) type Decode<'a> = dyn FnMut(SerializedPayload<'_>, PayloadKind, &SampleInfo) -> bool + 'a;
@@ -52,14 +56,24 @@ pub(crate) fn take_next(
         if decoded || !any {
             return any;
         }
-        warn_of_other_type(type_name);
+        warn_of_other_type(executor, door, type_name);
     }
 }
 
 #[cold]
 #[inline(never)]
-pub(crate) fn warn_of_other_type(type_name: &str) {
-    to_log(|| log::warn!("a sample is not a {type_name}: it was dropped"));
+pub(crate) fn warn_of_other_type(executor: &Executor, door: &Door, type_name: &str) {
+    let topic = executor.look(|participant, _| {
+        let core = participant.core();
+        let entity = core.reader(door.index()).map(|reader| reader.guid.entity);
+        entity.and_then(|entity| core.topic_of(entity)).unwrap_or_default().to_owned()
+    });
+    to_log(|| {
+        log::warn!(
+            "topic {topic}: a sample is no {type_name} as its reader has it, and was dropped: have the writer's type the \
+             same members in the same order"
+        );
+    });
 }
 
 impl UntypedReader {
@@ -93,13 +107,21 @@ impl UntypedReader {
 
     pub fn wait(&self, timeout: Duration) -> Result<()> {
         self.executor.may_wait()?;
-        if self.executor.wait_unread(&self.door, ends(timeout)) { Ok(()) } else { Err(Error::timeout()) }
+        if self.executor.wait_unread(&self.door, ends(timeout)) {
+            return Ok(());
+        }
+        if timeout >= TOLD {
+            check_matched(&self.executor, self.guid, 1, |participant| self.matched(participant))?;
+        }
+        Err(Error::timeout())
     }
 
     pub fn wait_matched_count(&self, count: usize, timeout: Duration) -> Result<()> {
-        wait_matched(&self.executor, self.guid, (count, timeout), |participant| {
-            participant.reader(self.index).map(|reader| reader.subscription_matched.current_count)
-        })
+        wait_matched(&self.executor, self.guid, (count, timeout), |participant| self.matched(participant))
+    }
+
+    fn matched(&self, participant: &taut_dcps::DomainParticipant) -> usize {
+        participant.reader(self.index).map_or(0, |reader| reader.subscription_matched.current_count as usize)
     }
 
     pub fn set_listener(&self, listener: Box<dyn FnMut(StatusMask) + Send>) {

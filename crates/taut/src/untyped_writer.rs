@@ -129,7 +129,9 @@ impl UntypedWriter {
 
     pub fn wait_matched_count(&self, count: usize, timeout: Duration) -> Result<()> {
         wait_matched(&self.executor, self.guid, (count, timeout), |participant| {
-            participant.writer(self.index).map(|writer| writer.publication_matched.current_count)
+            participant
+                .writer(self.index)
+                .map_or(0, |writer| writer.publication_matched.current_count as usize)
         })
     }
 

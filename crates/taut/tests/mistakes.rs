@@ -318,7 +318,9 @@ fn a_program_that_drives_is_refused_while_another_thread_waits() {
         }
     };
     assert!(refused.to_string().contains("waits for samples"), "{refused}");
-    assert_eq!(waiter.join().unwrap(), Err(Error::timeout()));
+    let waited = waiter.join().unwrap();
+    let says = "the reader of topic \"Waits\" has 0 of 1 matches; no writer of it is known, and 0 other participants";
+    assert_eq!(waited, Err(Error::Timeout(taut::ErrorText::Fixed(says))));
     one.run_once(Duration::ZERO).unwrap();
 }
 

@@ -85,6 +85,10 @@ fn a_wait_for_a_match_says_what_is_in_its_way() {
     };
     let participants = a.builtin_participants();
     participants.wait(SOON).unwrap();
+    let about = a.discovered_participants().into_iter().find(|about| !about.own).unwrap();
+    let property = |name: &str| about.properties.iter().find(|(key, _)| key == name).unwrap().1.clone();
+    let [program, pid, host] = ["taut.process", "taut.pid", "taut.host"].map(property);
+    let process = format!("{program}, process {pid} on {host}");
     let alone = said(writer.wait_matched(A_MOMENT));
     let expected =
         "the writer of topic \"Alone\" has 0 of 1 matches; no reader of it is known, and 1 other participant";
@@ -99,7 +103,7 @@ fn a_wait_for_a_match_says_what_is_in_its_way() {
         (reader.wait_matched(A_MOMENT), "reader", "writer", writer.guid()),
     ] {
         let why = "RELIABILITY: offered BEST_EFFORT, requested RELIABLE";
-        let refused = format!("; {theirs} {remote} does not match: {why}");
+        let refused = format!("; {theirs} {remote} ({process}) does not match: {why}");
         let text = said(waited);
         assert_eq!(text, format!("the {ours} of topic \"Alone\" has 0 of 1 matches{refused}"));
     }
@@ -112,6 +116,31 @@ fn a_wait_for_a_match_says_what_is_in_its_way() {
     }
     let text = said(writer.wait_matched_count(2, A_MOMENT));
     assert!(text.contains("has 1 of 2 matches; no other reader of it is known"), "{text}");
+}
+
+#[test]
+fn a_wait_for_samples_says_why_nobody_is_heard() {
+    let (a, b) = (participant(78), participant(78));
+    let said = |waited: taut::Result<()>| match waited {
+        Err(Error::Timeout(text)) => text.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let reader = a.topic::<Keyed>("chatter").unwrap().reader(Qos::default()).unwrap();
+    let like = b.topic::<Keyed>("rt/chatter").unwrap().writer(Qos::default()).unwrap();
+    let found = |guid| a.discovered_endpoints().iter().any(|endpoint| endpoint.guid == guid);
+    let until = Instant::now() + SOON.into();
+    while !found(like.guid()) {
+        assert!(Instant::now() < until, "the writer of the other topic is not known");
+    }
+    let text = said(reader.wait(Duration::from_millis(100)));
+    let expected = "the reader of topic \"chatter\" has 0 of 1 matches; no writer of it is known \
+                    (there is one of topic \"rt/chatter\"), and 1 other participant";
+    assert_eq!(text, expected);
+    // Who waits in short turns pays for no text.
+    assert_eq!(said(reader.wait(Duration::from_millis(1))), "");
+    let _writer = b.topic::<Keyed>("chatter").unwrap().writer(Qos::default()).unwrap();
+    reader.wait_matched(SOON).unwrap();
+    assert_eq!(said(reader.wait(Duration::from_millis(100))), "");
 }
 
 #[test]

@@ -120,7 +120,12 @@ impl What {
 }
 
 fn host(interface: &str) -> Result<Host, Failure> {
-    Host::open(interface).map_err(Failure::Wrong)
+    Host::open(interface).map_err(|mut text| {
+        if Path::new(interface).is_file() {
+            text.push_str(&format!("; for the file of that name write ./{interface}"));
+        }
+        Failure::Wrong(text)
+    })
 }
 
 fn recorded(path: &Path) -> Result<Facts, Failure> {

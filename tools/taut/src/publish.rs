@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use taut::{DataWriter, Error, TopicQos};
+use taut::{DataWriter, DomainParticipant, Error, TopicQos};
 
 use crate::args::{Network, PublishArguments, PublishKind, PublishOptions};
 use crate::failure::{End, Failure};
 use crate::output;
 use crate::stop::{self, Until};
+use crate::subscribe::where_to_look;
 use crate::types::{Metric, ShapeType, Spoken, Text};
 
 /// How long the last samples may need until every reader has them. Less gives up on a slow link.
@@ -93,7 +94,7 @@ fn publish<T: Spoken>(
     let topic = participant.topic_as::<T>(topic_name, type_name, TopicQos::default())?;
     let writer = topic.writer(options.qos.writer())?;
     if !options.no_wait {
-        wait_for_reader(&writer, options.wait, topic_name)?;
+        wait_for_reader(&participant, &writer, options.wait, topic_name)?;
     }
     let period =
         if options.rate > 0.0 { Duration::try_from_secs_f64(1.0 / options.rate) } else { Ok(Duration::ZERO) };
@@ -137,10 +138,17 @@ fn publish<T: Spoken>(
 }
 
 /// Waits until there is somebody to write to; samples before that would be lost.
-fn wait_for_reader<T: Spoken>(writer: &DataWriter<T>, seconds: f64, topic: &str) -> Result<(), Failure> {
+fn wait_for_reader<T: Spoken>(
+    participant: &DomainParticipant,
+    writer: &DataWriter<T>,
+    seconds: f64,
+    topic: &str,
+) -> Result<(), Failure> {
     match stop::wait(Until::after(Some(seconds)), |slice| writer.wait_matched(slice)) {
-        Err(Error::Timeout(_)) if !stop::requested() => {
-            output::note(&format!("no reader of {topic} after {seconds} s: publishing all the same"));
+        Err(Error::Timeout(why)) if !stop::requested() => {
+            let more = where_to_look(participant);
+            let why = if why.is_empty() { String::new() } else { format!(": {why}; {more}") };
+            output::note(&format!("no reader of {topic} after {seconds} s, publishing all the same{why}"));
             Ok(())
         }
         Err(Error::Timeout(_)) => Ok(()),

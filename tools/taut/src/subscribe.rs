@@ -93,7 +93,7 @@ fn subscribe<T: Spoken>(
         let wait = |slice| {
             if received == 0 && patience.is_some_and(Until::over) {
                 patience = None;
-                tell_why(&reader, topic_name);
+                tell_why(&participant, &reader, topic_name);
             }
             reader.wait(slice)
         };
@@ -104,7 +104,7 @@ fn subscribe<T: Spoken>(
         }
     }
     if received == 0 && patience.is_some() && !stop::requested() {
-        tell_why(&reader, topic_name);
+        tell_why(&participant, &reader, topic_name);
     }
     let samples = if received == 1 { "sample" } else { "samples" };
     output::note(&format!("received {received} {samples} of {topic_name}"));
@@ -112,12 +112,21 @@ fn subscribe<T: Spoken>(
     Ok(if in_time { End::Done } else { End::TimedOut })
 }
 
+/// What tells more of an endpoint that has no match.
+pub fn where_to_look(participant: &DomainParticipant) -> &'static str {
+    if participant.discovered_participants().iter().all(|about| about.own) {
+        "`taut doctor` says what of this machine keeps others from being found"
+    } else {
+        "`taut ls` lists what there is"
+    }
+}
+
 /// Nothing has come so far: tells whether there is a writer, and if not, what is known of why.
-fn tell_why<T: Spoken>(reader: &DataReader<T>, topic: &str) {
+fn tell_why<T: Spoken>(participant: &DomainParticipant, reader: &DataReader<T>, topic: &str) {
     match reader.wait_matched(Duration(1)) {
         Ok(()) => output::note(&format!("no sample of {topic} so far, though there is a writer of it")),
         Err(Error::Timeout(why)) => {
-            output::note(&format!("no sample of {topic} so far: {why}; `taut ls` lists what there is"));
+            output::note(&format!("no sample of {topic} so far: {why}; {}", where_to_look(participant)));
         }
         Err(error) => output::note(&error.to_string()),
     }

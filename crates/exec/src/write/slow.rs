@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use taut_base::{Duration, Error, ErrorText, Guid, Locator, Time, Timestamp};
 use taut_qos::{DataWriterQos, History};
+use taut_rtps::discovery::push_process;
 use taut_rtps::{Lag, Lagging, Participant};
 
 use crate::clock::{monotonic_now, wall_clock_now};
@@ -164,20 +165,6 @@ impl SlowReader {
         self.behind_for = behind.since;
         self.last_answer = behind.last_answer;
         self.sent_again = behind.sent_again;
-    }
-}
-
-/// Adds a text as `planner, process 4242 on robot7`.
-fn push_process(to: &mut String, properties: &[(String, String)]) {
-    let find = |name: &str| properties.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-    let parts = [("", "taut.process"), ("process ", "taut.pid"), ("on ", "taut.host")];
-    for (before, name) in parts {
-        let Some(value) = find(name) else { continue };
-        if !to.is_empty() {
-            to.push_str(if name == "taut.host" { " " } else { ", " });
-        }
-        to.push_str(before);
-        to.push_str(value);
     }
 }
 

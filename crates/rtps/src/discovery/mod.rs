@@ -12,6 +12,7 @@ mod locators;
 mod looking;
 mod matches;
 mod matching;
+mod naming;
 mod parameters;
 mod participant_data;
 mod qos_parameters;
@@ -40,6 +41,7 @@ use matches::Matches;
 
 pub use endpoint_data::EndpointData;
 pub(crate) use fragmented::Announcements;
+pub use naming::{Named, push_process};
 pub use participant_data::{ParticipantData, builtin_endpoint};
 pub(crate) use spdp::Spdp;
 pub(crate) use topics::Topics;

@@ -56,7 +56,8 @@ pub(super) fn check(config: &Config) -> Result<()> {
     }
     if config.announcement_period >= config.lease_duration {
         return Err(Error::BadParameter(format!(
-            "announcement_period is {} and lease_duration {}: make the lease longer, three periods is usual",
+            "announcement_period is {} and lease_duration {}: make the lease longer or the period shorter; three periods \
+             is usual",
             config.announcement_period, config.lease_duration
         )));
     }

@@ -627,7 +627,7 @@ fn in_a_unit(span: Duration) -> String {
 }
 
 /// The name that is meant by one that is not known: like it, or with a word of it too many or missing.
-pub(super) fn closest(wanted: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+pub(crate) fn closest<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     /// Below this two names have little in common.
     const ALIKE: f64 = 0.7;
     let rated = names.map(|name| {

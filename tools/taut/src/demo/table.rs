@@ -51,7 +51,7 @@ impl Screen {
         let Some(picture) = &mut self.picture else {
             return output::line(&format!("{title}  {figures}"));
         };
-        let (width, height) = Picture::size();
+        let size @ (_, height) = Picture::size();
         let mut lines = vec![title, figures, String::new()];
         let rows = table(shown);
         let room = height.saturating_sub(FRAME).max(1);
@@ -60,7 +60,7 @@ impl Screen {
         if hidden > 0 {
             lines.push(format!("… {hidden} more"));
         }
-        picture.draw(&lines, width)
+        picture.draw(&lines, size)
     }
 
     fn title(&self, elapsed: u64) -> String {

@@ -36,7 +36,7 @@ const SILENT: Duration = Duration::from_millis(2_500);
 /// What `top` takes.
 #[derive(Args)]
 pub struct TopArguments {
-    /// End after so many pictures [default: until Ctrl-C]
+    /// End after so many pictures, the first of which has no rates yet [default: until Ctrl-C]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// Show every class of the participants whose name, host, process id or GUID prefix begins with this
@@ -129,6 +129,8 @@ fn sum(report: &ParticipantReport, of: fn(&ClassReport) -> u64) -> u64 {
 #[derive(Default)]
 pub struct Domain {
     pub domain_id: u32,
+    /// How many participants of other vendors there are.
+    pub others: usize,
     /// By GUID.
     rows: BTreeMap<[u8; 16], Row>,
 }
@@ -140,11 +142,12 @@ impl Domain {
         participant: &DomainParticipant,
         reader: &DataReader<ParticipantReport>,
     ) -> taut::Result<()> {
-        let there = participant.discovered_participants().into_iter();
-        let there: BTreeMap<_, _> = there
-            .filter(|about| !about.own && vendor(about).starts_with("Taut "))
-            .map(|about| (about.guid.to_bytes(), about))
-            .collect();
+        let mut there = participant.discovered_participants();
+        there.retain(|about| !about.own);
+        let is_of_taut = |about: &ParticipantSummary| vendor(about).starts_with("Taut ");
+        self.others = there.iter().filter(|about| !is_of_taut(about)).count();
+        there.retain(is_of_taut);
+        let there: BTreeMap<_, _> = there.into_iter().map(|about| (about.guid.to_bytes(), about)).collect();
         self.rows.retain(|guid, _| there.contains_key(guid));
         for (guid, about) in there {
             let row = self.rows.entry(guid).or_insert_with(|| Row::new(about.clone()));
@@ -239,15 +242,15 @@ fn answer_scrapes(
 }
 
 fn show(domain: &Domain, wanted: Option<&str>, picture: &mut Option<Picture>) -> Result<(), Failure> {
+    let size @ (width, height) = Picture::size();
     let mut lines = match wanted {
         Some(wanted) => table::details(domain, wanted),
-        None => table::lines(domain),
+        None => table::lines(domain, picture.is_some().then_some(width)),
     };
     let Some(picture) = picture else {
         lines.push(String::new());
         return Ok(output::line(lines.join("\n").trim_end_matches('\n'))?);
     };
-    let (width, height) = Picture::size();
     // The last line of the terminal is where the cursor stays.
     let room = height.saturating_sub(1).max(1);
     if lines.len() > room {
@@ -255,5 +258,5 @@ fn show(domain: &Domain, wanted: Option<&str>, picture: &mut Option<Picture>) ->
         lines.truncate(room - 1);
         lines.push(format!("… {hidden} more"));
     }
-    Ok(picture.draw(&lines, width)?)
+    Ok(picture.draw(&lines, size)?)
 }

@@ -83,7 +83,7 @@ fn series(out: &mut String, name: &str, labels: &str, value: impl Display) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::HashSet;
     use std::time::Instant;
 
@@ -94,7 +94,7 @@ mod tests {
     use super::super::SILENT;
     use super::*;
 
-    fn row(number: u8, name: &str, report: Option<ParticipantReport>) -> Row {
+    pub fn row(number: u8, name: &str, report: Option<ParticipantReport>) -> Row {
         let mut row = Row::new(ParticipantSummary {
             guid: Guid::from_bytes([number; 16]),
             vendor: VendorId::UNKNOWN,
@@ -111,7 +111,7 @@ mod tests {
         row
     }
 
-    fn report() -> ParticipantReport {
+    pub fn report() -> ParticipantReport {
         let spread = SpreadReport { p50_ns: 1_000, p99_ns: 2_000, p999_ns: 3_000, longest_ns: 4_000 };
         let class = |class: &JobClass| ClassReport {
             class: class.name().into(),
@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    fn domain(rows: Vec<Row>) -> Domain {
+    pub fn domain(rows: Vec<Row>) -> Domain {
         let rows = rows.into_iter().map(|row| (row.about.guid.to_bytes(), row)).collect();
         Domain { rows, ..Domain::default() }
     }

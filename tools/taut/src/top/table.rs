@@ -13,29 +13,77 @@ pub const HEADING: usize = 1;
 /// The widest name that is shown whole.
 const NAME: usize = 40;
 
-/// A line for each participant, the busiest first.
-pub fn lines(domain: &Domain) -> Vec<String> {
+/// A column behind the name.
+struct Column {
+    heading: &'static str,
+    width: usize,
+    /// Is it text, and not a number?
+    text: bool,
+    /// Where there is no room, the highest goes first; none of 0 does.
+    goes: u8,
+}
+
+/// What a participant has in these columns, from left to right.
+type Cells = [String; 8];
+
+const COLUMNS: [Column; 8] = [
+    Column { heading: "steps/s", width: 8, text: false, goes: 6 },
+    Column { heading: "busy", width: 7, text: false, goes: 1 },
+    Column { heading: "longest us", width: 10, text: false, goes: 0 },
+    Column { heading: "of", width: 12, text: true, goes: 3 },
+    Column { heading: "at most us", width: 10, text: false, goes: 0 },
+    Column { heading: "in/s", width: 7, text: false, goes: 5 },
+    Column { heading: "out/s", width: 7, text: false, goes: 4 },
+    Column { heading: "refused/s", width: 9, text: false, goes: 2 },
+];
+
+/// How many columns of a terminal a line takes with those that go after `limit`.
+fn columns(name: usize, limit: u8) -> usize {
+    name + COLUMNS.iter().filter(|column| column.goes <= limit).map(|column| 1 + column.width).sum::<usize>()
+}
+
+/// A line for each participant, the busiest first. Where that is wider than `room`, columns are left out, and the headline
+/// says so.
+pub fn lines(domain: &Domain, room: Option<usize>) -> Vec<String> {
     let mut rows: Vec<&Row> = domain.rows.values().collect();
     let busy = |row: &Row| row.rates().map_or(-1.0, |rates| (rates.busy * 1_000.0).round());
     rows.sort_by(|a, b| busy(b).total_cmp(&busy(a)));
     let names: Vec<String> = rows.iter().map(|row| name(row)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("participant".len());
-    let mut lines = vec![
-        headline(domain, rows.len()),
-        format!(
-            "{:width$} {:>8} {:>7} {:>10} {:<12} {:>10} {:>7} {:>7} {:>9}",
-            "participant", "steps/s", "busy", "longest us", "of", "at most us", "in/s", "out/s", "refused/s"
-        ),
-    ];
+    let all = COLUMNS.len() as u8;
+    let fits = |limit: &u8| room.is_none_or(|room| columns(width, *limit) <= room);
+    let limit = (0..=all).rev().find(fits).unwrap_or(0);
+    let mut headline = headline(domain, rows.len());
+    if !rows.is_empty() && columns(width, limit) < columns(width, all) {
+        headline.push_str(&format!("  {} columns show more", columns(width, all)));
+    }
+    let headings = COLUMNS.each_ref().map(|column| column.heading.to_owned());
+    let mut lines = vec![headline, format!("{:width$}{}", "participant", aligned(&headings, limit))];
     for (row, name) in rows.iter().zip(names) {
-        lines.push(format!("{name:width$} {}", figures(row)).trim_end().to_owned());
+        let figures = cells(row).map_or_else(|state| format!(" {state}"), |cells| aligned(&cells, limit));
+        lines.push(format!("{name:width$}{figures}").trim_end().to_owned());
     }
     lines
 }
 
+fn aligned(cells: &Cells, limit: u8) -> String {
+    let mut line = String::new();
+    for (cell, Column { width, text, .. }) in
+        cells.iter().zip(&COLUMNS).filter(|(_, column)| column.goes <= limit)
+    {
+        let (cell, width) = (cell.as_str(), *width);
+        line.push_str(&if *text { format!(" {cell:<width$}") } else { format!(" {cell:>width$}") });
+    }
+    line
+}
+
 fn headline(domain: &Domain, count: usize) -> String {
     let participants = if count == 1 { "participant" } else { "participants" };
-    format!("taut top  domain {}  {count} {participants} of Taut", domain.domain_id)
+    let others = match domain.others {
+        0 => String::new(),
+        others => format!(", {others} of other vendors"),
+    };
+    format!("taut top  domain {}  {count} {participants} of Taut{others}", domain.domain_id)
 }
 
 /// What it calls itself with its process id, and its host.
@@ -49,13 +97,14 @@ fn name(row: &Row) -> String {
     format!("{cut}…")
 }
 
-fn figures(row: &Row) -> String {
+/// What is in its columns. *Errors*: why there is nothing.
+fn cells(row: &Row) -> Result<Cells, String> {
     let silence = row.silence().map(|silence| format!("silent for {} s", silence.as_secs()));
     let Some(newest) = &row.newest else {
-        return silence.map_or_else(|| "no report yet".into(), |_| "does not report".into());
+        return Err(silence.map_or_else(|| "no report yet".into(), |_| "does not report".into()));
     };
     if let Some(silence) = silence {
-        return silence;
+        return Err(silence);
     }
     let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}"));
     let rates = row.rates();
@@ -63,8 +112,7 @@ fn figures(row: &Row) -> String {
     let busy = rates.as_ref().map_or_else(|| "-".to_owned(), |rates| format!("{:.1} %", rates.busy * 100.0));
     let (class, longest) = row.longest.clone().unwrap_or_default();
     let bound = newest.classes.first().map_or(0, |of| of.bound_ns);
-    format!(
-        "{:>8} {:>7} {:>10} {:<12} {:>10} {:>7} {:>7} {:>9}",
+    Ok([
         of(|rates| rates.steps),
         busy,
         us(longest),
@@ -73,7 +121,7 @@ fn figures(row: &Row) -> String {
         of(|rates| rates.datagrams_in),
         of(|rates| rates.datagrams_out),
         of(|rates| rates.refused),
-    )
+    ])
 }
 
 fn us(ns: u64) -> String {
@@ -95,7 +143,7 @@ pub fn details(domain: &Domain, wanted: &str) -> Vec<String> {
                 lines.extend(newest.latency_report().to_string().lines().map(str::to_owned));
                 lines.extend(row.silence().map(|silence| format!("silent for {} s", silence.as_secs())));
             }
-            None => lines.push(figures(row)),
+            None => lines.extend(cells(row).err()),
         }
     }
     lines
@@ -148,4 +196,34 @@ fn class_object(of: &ClassReport) -> Value {
         "waits": spread(&of.waiting),
         "bound_ns": of.bound_ns,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::top::prometheus::tests::{domain, report, row};
+
+    #[test]
+    fn a_narrow_terminal_has_whole_columns_and_is_told() {
+        let domain = domain(vec![row(1, "pump", Some(report()))]);
+        let wide = lines(&domain, None);
+        assert!(wide[1].ends_with(" refused/s") && !wide[0].contains("columns"), "{wide:?}");
+        let all = wide[1].chars().count();
+        assert_eq!(lines(&domain, Some(all)), wide);
+        for room in 60..all {
+            let narrow = lines(&domain, Some(room));
+            assert!(narrow[0].ends_with(&format!("  {all} columns show more")), "{narrow:?}");
+            assert!(narrow[1..].iter().all(|line| line.chars().count() <= room), "{room}: {narrow:?}");
+            assert!(narrow[1].contains(" longest us") && narrow[1].contains(" at most us"), "{narrow:?}");
+            assert!(!narrow[1].contains("steps/s"), "{narrow:?}");
+        }
+        assert!(lines(&domain, Some(80))[1].ends_with(" refused/s"));
+        assert_eq!(lines(&domain, Some(1)), lines(&domain, Some(30)), "the least there is");
+    }
+
+    #[test]
+    fn other_vendors_are_counted() {
+        let domain = super::Domain { domain_id: 7, others: 2, ..Domain::default() };
+        assert_eq!(headline(&domain, 0), "taut top  domain 7  0 participants of Taut, 2 of other vendors");
+    }
 }

@@ -65,6 +65,11 @@ fn a_file_for_a_nic() {
     }
     let line = refusal(bare("nic plan none.toml"));
     assert!(line.starts_with("taut: none.toml cannot be read: No such file"), "{line}");
+    std::fs::write(directory.0.join("nic.conf"), "interface = \"lo\"\n").unwrap();
+    let mut command = bare("nic plan nic.conf");
+    command.current_dir(&directory.0);
+    let line = refusal(command);
+    assert!(line.ends_with("`ip link` lists them; for the file of that name write ./nic.conf"), "{line}");
     let line = refusal(bare("nic plan lo --facts /dev/null"));
     assert!(
         line.contains("/dev/null holds no facts") && line.contains("`taut nic facts INTERFACE`"),

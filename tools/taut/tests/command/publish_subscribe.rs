@@ -86,11 +86,32 @@ fn who_hears_nothing_is_told_why() {
     assert_eq!(ended.code, Some(3));
     let says = "taut: no sample of Nowhere so far: the reader of topic \"Nowhere\" has 0 of 1 matches; no writer of it is known";
     assert!(ended.stderr.starts_with(says), "{}", ended.stderr);
+    let more = "; `taut doctor` says what of this machine keeps others from being found\n";
+    assert!(ended.stderr.contains(more), "{}", ended.stderr);
     // Once it has written what is gone by then, it writes nothing for long.
     let mut publisher = Running::start(taut(192, "pub shapes --topic Silent --no-wait --rate 0.001 --json"));
     assert!(publisher.line().contains("Silent"));
     let ended = run(taut(192, "sub shapes --topic Silent --count 1 --timeout 3"));
     assert!(ended.stderr.starts_with("taut: no sample of Silent so far, though"), "{}", ended.stderr);
+}
+
+#[test]
+fn who_is_not_heard_is_told_why() {
+    /// Within so many the subscriber has been found.
+    const TRIES: usize = 40;
+    let subscriber = Running::start(taut(80, "sub shapes --partition office --json"));
+    let who = format!(" of \"taut sub\" (taut, process {} on ", subscriber.pid());
+    let tell = || run(taut(80, "pub shapes --partition plant --count 1 --wait 0.5"));
+    let ended = (0..TRIES).map(|_| tell()).find(|ended| ended.stderr.contains(&who)).expect("it is found");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let says = "taut: no reader of Square after 0.5 s, publishing all the same: the writer of topic \"Square\" has 0 of 1 \
+                matches; reader ";
+    assert!(ended.stderr.starts_with(says), "{}", ended.stderr);
+    let why =
+        ") does not match: partition: here [\"plant\"], there [\"office\"]; `taut ls` lists what there is\n";
+    assert!(ended.stderr.contains(why), "{}", ended.stderr);
+    subscriber.signal("INT");
+    assert_eq!(subscriber.end().code, Some(0));
 }
 
 #[test]
