@@ -193,11 +193,15 @@ fn unmatched(core: &Participant, local: Guid, matched: usize, count: usize) -> S
     text
 }
 
+/// So many endpoints of others are looked at for a topic of a similar name. Lower finds fewer, higher holds up who waits for
+/// the token meanwhile.
+const COMPARED: usize = 64;
+
 /// The topic that was meant, if there is nobody of this one: one of a similar name, on which others have endpoints to
 /// match with. ROS 2 puts `rt/` in front of names.
 fn similar_topic<'c>(core: &'c Participant, local: Guid, topic: &str) -> Option<&'c str> {
     let is_other_side = |remote: Guid| remote.entity.is_writer() != local.entity.is_writer();
-    let others = core.database().endpoints().filter(|data| is_other_side(data.guid));
+    let others = core.database().endpoints().take(COMPARED).filter(|data| is_other_side(data.guid));
     closest(topic, others.map(|data| data.topic_name.as_str()).filter(|name| *name != topic))
 }
 
