@@ -6,8 +6,7 @@
 //! a route or a door; never two tokens.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 
 use taut_base::{Guid, GuidPrefix, SequenceNumber};
 use taut_dcps::{DomainParticipant, Match};
@@ -15,7 +14,7 @@ use taut_lock::{Mutex, MutexGuard};
 use taut_mem::Region;
 use taut_mem::fail::{self, Point};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader};
-use taut_port_shm::{Memory, Message, fork_word};
+use taut_port_shm::{Memory, Message};
 use taut_qos::ReliabilityKind;
 use taut_rtps::WriterIndex;
 
@@ -27,6 +26,7 @@ use crate::lanes::neighbours::{HOST_PROPERTY, Neighbour};
 use crate::lanes::pairs::{PAIRS, Pair, Stage};
 use crate::lanes::path::Who;
 use crate::lanes::ringer::Ringer;
+use crate::process;
 use crate::write::outlet::Route;
 
 /// The participants of processes, by the numbers of these. One that was forked has the memory of all that its parent
@@ -36,17 +36,6 @@ static PARTICIPANTS: Mutex<BTreeMap<(u32, GuidPrefix), Weak<Inner>>> = Mutex::ne
 /// A participant of this process.
 fn here(prefix: GuidPrefix) -> (u32, GuidPrefix) {
     (std::process::id(), prefix)
-}
-
-/// Where this process finds its number without a system call. `None` before Linux 4.14.
-fn process_number() -> Option<&'static AtomicU32> {
-    static NUMBER: OnceLock<Option<&'static AtomicU32>> = OnceLock::new();
-    let number = (*NUMBER.get_or_init(|| fork_word().ok()))?;
-    // In a child it is 0 again.
-    if number.load(Relaxed) == 0 {
-        number.store(std::process::id(), Relaxed);
-    }
-    Some(number)
 }
 
 pub(crate) fn register(prefix: GuidPrefix, inner: &Arc<Inner>) {
@@ -490,7 +479,7 @@ impl Inner {
         let memory = Memory::create("feedback", FEEDBACK_LEN)
             .and_then(|memory| memory.commit(0, FEEDBACK_LEN).map(|()| memory));
         let feedback = memory.as_ref().ok().and_then(|memory| Feedback::new(memory.region()));
-        let feedback = feedback.map(|feedback| match process_number() {
+        let feedback = feedback.map(|feedback| match process::number() {
             Some(number) => feedback.of_process(number),
             None => feedback,
         });
@@ -638,7 +627,7 @@ mod tests {
         let (executor, writer, reader) = executor_with_lanes();
         let inner = &executor.inner;
         let elsewhere = Endpoint { topic_name: "Others".into(), ..endpoint(DataReaderQos::default()) };
-        let unmatched = executor.with(|participant, now| participant.create_reader(now, elsewhere));
+        let unmatched = executor.inner.with(|participant, now| participant.create_reader(now, elsewhere));
         let (_, unmatched) = guids(&executor, writer, unmatched);
         let (writer, reader) = guids(&executor, writer, reader);
         assert!(inner.route_of(writer).unwrap().is_here(reader).is_some());
