@@ -6,7 +6,7 @@
 //! a route or a door; never two tokens.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use taut_base::{Guid, GuidPrefix, SequenceNumber};
 use taut_dcps::{DomainParticipant, Match};
@@ -29,29 +29,51 @@ use crate::lanes::ringer::Ringer;
 use crate::process;
 use crate::write::outlet::Route;
 
-/// The participants of processes, by the numbers of these. One that was forked has the memory of all that its parent
-/// had, whom nobody drives here: their samples come by shared memory, as from any other process.
-static PARTICIPANTS: Mutex<BTreeMap<(u32, GuidPrefix), Weak<Inner>>> = Mutex::new(BTreeMap::new());
+/// The participants of one process. One that was forked has the memory of all that its parent had, whom nobody drives here:
+/// their samples come by shared memory, as from any other process. Nor has it the thread that may have had the lock.
+struct Here {
+    process: u32,
+    participants: Mutex<BTreeMap<GuidPrefix, Weak<Inner>>>,
+    /// Those of a child.
+    next: OnceLock<Box<Here>>,
+}
 
-/// A participant of this process.
-fn here(prefix: GuidPrefix) -> (u32, GuidPrefix) {
-    (std::process::id(), prefix)
+impl Here {
+    /// Those of a process, whose parents' come before.
+    fn of(process: u32) -> &'static Here {
+        static FIRST: OnceLock<Box<Here>> = OnceLock::new();
+        let mut place = &FIRST;
+        loop {
+            let here = place.get_or_init(|| {
+                Box::new(Here { process, participants: Mutex::default(), next: OnceLock::new() })
+            });
+            if here.process == process {
+                return here;
+            }
+            place = &here.next;
+        }
+    }
+
+    fn find(&self, prefix: GuidPrefix) -> Option<Arc<Inner>> {
+        self.participants.lock().get(&prefix)?.upgrade()
+    }
+}
+
+/// The participants of this process.
+fn here() -> &'static Here {
+    Here::of(std::process::id())
 }
 
 pub(crate) fn register(prefix: GuidPrefix, inner: &Arc<Inner>) {
-    PARTICIPANTS.lock().insert(here(prefix), Arc::downgrade(inner));
+    here().participants.lock().insert(prefix, Arc::downgrade(inner));
 }
 
 pub(crate) fn unregister(prefix: GuidPrefix) {
-    PARTICIPANTS.lock().remove(&here(prefix));
+    here().participants.lock().remove(&prefix);
 }
 
 pub(crate) fn find(prefix: GuidPrefix) -> Option<Arc<Inner>> {
-    find_in(here(prefix))
-}
-
-fn find_in(process: (u32, GuidPrefix)) -> Option<Arc<Inner>> {
-    PARTICIPANTS.lock().get(&process)?.upgrade()
+    here().find(prefix)
 }
 
 /// A lane of a writer of this process, offered to a reader.
@@ -596,9 +618,18 @@ mod tests {
     #[test]
     fn a_participant_is_here_in_its_own_process_only() {
         let (executor, ..) = executor_with_lanes();
-        let (process, prefix) = here(executor.inner.prefix);
-        assert!(find_in((process, prefix)).is_some());
-        assert!(find_in((process + 1, prefix)).is_none());
+        let (process, prefix) = (std::process::id(), executor.inner.prefix);
+        assert!(Here::of(process).find(prefix).is_some());
+        assert!(Here::of(process + 1).find(prefix).is_none());
+    }
+
+    /// As it may be at the fork.
+    #[test]
+    fn no_process_waits_for_who_has_the_participants_of_another() {
+        let process = std::process::id();
+        let _held = Here::of(process + 2).participants.lock();
+        assert!(Here::of(process + 3).participants.try_lock().is_some());
+        assert!(find(GuidPrefix([9; 12])).is_none());
     }
 
     /// An offer keeps the lane, with its memory and its descriptor.
