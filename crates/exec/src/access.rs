@@ -151,7 +151,7 @@ impl Executor {
 
     /// Takes the next sample that was not read before and gives it to `out`, which is called once, with the
     /// door's lock: it hands a large sample on. `false` if there is none. The caller [watches](Executor::watch) `own` times
-    /// itself, and others hear of what it leaves. *Cost*: the lock.
+    /// itself, and others hear of what it leaves; it has asked [`Executor::may_use`]. *Cost*: the lock.
     pub fn take_next(&self, door: &Door, own: usize, out: &mut dyn FnMut(Taken<'_>)) -> bool {
         let (mut side, mut pulled) = (door.side(), Pulled::default());
         match side.pass_next(&mut pulled, out) {
@@ -172,45 +172,59 @@ impl Executor {
     }
 
     /// Takes selected samples.
-    pub fn take(&self, door: &Door, selection: &Selection, out: impl FnMut(Sample)) {
+    ///
+    /// *Errors*: those of [`Executor::may_use`].
+    pub fn take(&self, door: &Door, selection: &Selection, out: impl FnMut(Sample)) -> Result<()> {
         self.visit(door, |side, now, pulled| {
             pulled.add(side.pull(now));
             side.end_delivery(monotonic_now);
             side.take(now, selection, out)
-        });
+        })
     }
 
     /// Reads selected samples; they stay.
-    pub fn read(&self, door: &Door, selection: &Selection, out: impl FnMut(Sample)) {
+    ///
+    /// *Errors*: those of [`Executor::may_use`].
+    pub fn read(&self, door: &Door, selection: &Selection, out: impl FnMut(Sample)) -> Result<()> {
         self.visit(door, |side, now, pulled| {
             pulled.add(side.pull(now));
             side.end_delivery(monotonic_now);
             side.read(now, selection, out);
             0
-        });
+        })
     }
 
     /// Where the latency of the last samples of a reader went, oldest first, if it remembers any.
     pub fn anatomies(&self, door: &Door) -> Vec<SampleAnatomy> {
+        if self.is_forked() {
+            return Vec::new();
+        }
         door.side().anatomies().collect()
     }
 
     /// The same for one sample.
     pub fn anatomy_of(&self, door: &Door, info: &SampleInfo) -> Option<SampleAnatomy> {
+        self.may_use().ok()?;
         door.side().anatomy_of(info)
     }
 
     /// Calls `take`, which says how many samples have gone, and tells who waits for room.
-    fn visit(&self, door: &Door, take: impl FnOnce(&mut ReaderSide, Time, &mut Pulled) -> usize) {
+    fn visit(
+        &self,
+        door: &Door,
+        take: impl FnOnce(&mut ReaderSide, Time, &mut Pulled) -> usize,
+    ) -> Result<()> {
+        self.may_use()?;
         let mut side = door.side();
         // What has come too soon waits, and is not counted.
         if side.cache.is_empty() && !side.is_ready() && side.cache.next_timeout().is_none() {
-            return;
+            return Ok(());
         }
         let (now, mut pulled) = (monotonic_now(), Pulled::default());
         tell_wall_clock(&mut side);
         let taken = take(&mut side, now, &mut pulled) > 0;
         self.leave(door, side, pulled, (taken, 0));
+        Ok(())
     }
 
     /// Tells who waits for it what a look at the lanes has done.
@@ -285,8 +299,11 @@ impl Executor {
         }
     }
 
-    /// From now on the driver empties the reader's lanes, so that its news are told.
+    /// From now on the driver empties the reader's lanes, so that its news are told. In the child of a fork there is none.
     pub fn watch(&self, door: &Door) {
+        if self.is_forked() {
+            return;
+        }
         self.inner.doors.watch(door);
         // Who sleeps has told no writer to wake it.
         self.inner.kick();
@@ -297,7 +314,7 @@ impl Executor {
         self.inner.doors.unwatch(door);
     }
 
-    /// Writes.
+    /// Writes. The caller has asked [`Executor::may_use`], before it may have encoded into the lane.
     ///
     /// *Errors*: [`Error::Timeout`], [`Error::OutOfResources`], [`Error::BadParameter`] for its source timestamp; a buffer of
     /// the pool then goes back there, a loan is given back.
@@ -385,7 +402,8 @@ impl Executor {
         }
     }
 
-    /// Sends what waits for a publisher to resume, and asks for acknowledgements of it. *Cost*: the token.
+    /// Sends what waits for a publisher to resume, and asks for acknowledgements of it. The caller has asked
+    /// [`Executor::may_use`]. *Cost*: the token.
     pub fn end_burst(&self) {
         self.inner.end_burst();
     }

@@ -26,9 +26,10 @@ use crate::driver::waiting::Spin;
 use crate::driver::watch::Watch;
 use crate::hooks::{Hooks, Listener, Waits};
 use crate::lanes::door::{Table, TableDoors};
-use crate::lanes::local::{self, Joins};
+use crate::lanes::local::Joins;
 use crate::lanes::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
 use crate::net::ports::Ports;
+use crate::process::{Process, forked};
 use crate::write::goodbye::Silent;
 use crate::write::left::Left;
 use crate::write::promises::Promises;
@@ -41,7 +42,7 @@ pub struct Executor {
     /// It shares the participant with the executor that started it, and does not end it.
     pub(crate) is_guest: bool,
     /// The process that has made it.
-    pub(crate) process: u32,
+    pub(crate) process: &'static Process,
 }
 
 pub(crate) struct Inner {
@@ -93,7 +94,7 @@ pub(crate) struct Inner {
 const LEAVE_STEPS: usize = 256;
 
 /// What an executor has done.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Stats {
     /// How often the token was taken: the lock of all paths that leave the machine.
     pub tokens: u64,
@@ -196,7 +197,7 @@ impl Executor {
             queued: AtomicU64::new(0),
             kicks: AtomicU64::new(0),
         });
-        local::register(prefix, &inner);
+        Process::this().register(prefix, &inner);
         inner.neighbours.fd(|fd| {
             // Without it neighbours are met by their listeners only.
             let _ = inner.watch.add(fd, FIRST_SOURCE);
@@ -210,15 +211,22 @@ impl Executor {
 
     /// Runs `call` with the participant and sends what came of it, all from this thread.
     ///
-    /// *Cost*: the token; a system call for each datagram.
-    pub fn with<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> R {
-        self.inner.with(call)
+    /// *Errors*: those of [`Executor::may_use`]. *Cost*: the token; a system call for each datagram.
+    pub fn with<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> Result<R> {
+        self.may_use()?;
+        Ok(self.inner.with(call))
     }
 
     /// The same, for looking and taking: samples that wait for company go on waiting. While some do, only what ranks above
     /// them is sent (acknowledgements, repairs, samples with a TRANSPORT_PRIORITY), otherwise all that there is.
-    pub fn look<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> R {
-        self.inner.look(call)
+    pub fn look<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> Result<R> {
+        self.may_use()?;
+        Ok(self.inner.look(call))
+    }
+
+    /// Looks for a call that has no error to return: in the child of a fork there is nothing to see.
+    fn peek<R: Default>(&self, look: impl FnOnce(&mut Core) -> R) -> R {
+        if self.is_forked() { R::default() } else { self.inner.peek(look) }
     }
 
     /// Waits until `ready` gives a value, driving the port meanwhile if no other thread does. `None`
@@ -280,6 +288,7 @@ impl Executor {
     ///
     /// *Errors*: [`Error::PreconditionNotMet`].
     pub fn may_ask_again(&self) -> Result<()> {
+        self.may_use()?;
         if self.inner.hooks.is_telling() {
             let text = "a listener cannot wait: it runs on the thread that brings what it would wait for; \
                         do so in a thread of your own, or use a call that does not wait";
@@ -289,8 +298,11 @@ impl Executor {
     }
 
     /// Sets or takes away the listener of an entity. Returns whether it had one.
-    pub fn set_listener(&self, entity: Entity, listener: Option<Listener>) -> bool {
-        self.inner.hooks.set_listener(entity, listener)
+    ///
+    /// *Errors*: those of [`Executor::may_use`].
+    pub fn set_listener(&self, entity: Entity, listener: Option<Listener>) -> Result<bool> {
+        self.may_use()?;
+        Ok(self.inner.hooks.set_listener(entity, listener))
     }
 
     /// Who waits for news of an entity, with one waker at a time.
@@ -320,35 +332,45 @@ impl Executor {
 
     /// Where the time of its steps has gone so far. *Cost*: the token for a copy of some 55 kB; the rest without it.
     pub fn latency_report(&self) -> LatencyReport {
-        let accounts = self.inner.peek(|core| core.accounts.clone());
+        let accounts = self.peek(|core| core.accounts.clone());
         accounts.report()
     }
 
     /// The same, and how long the longest step of each class took since the last call of this.
     pub fn take_latency_report(&self) -> (LatencyReport, [std::time::Duration; JobClass::ALL.len()]) {
-        let (accounts, recent) = self.inner.peek(|core| (core.accounts.clone(), core.accounts.take_recent()));
+        let (accounts, recent) = self.peek(|core| (core.accounts.clone(), core.accounts.take_recent()));
         (accounts.report(), recent)
     }
 
     /// The steps before a deadline was missed, or something ran for too long, the last time.
     pub fn flight_record(&self) -> Option<Arc<FlightRecord>> {
-        self.inner.peek(|core| core.recorder.kept())
+        self.peek(|core| core.recorder.kept())
     }
 
     /// What it has done so far.
     pub fn stats(&self) -> Stats {
-        self.inner.stats()
+        if self.is_forked() { Stats::default() } else { self.inner.stats() }
     }
 
     /// Is this the child of a fork, which has the memory of what its parent goes on with? What ends here does not end there.
+    #[inline]
     pub fn is_forked(&self) -> bool {
-        self.process != std::process::id()
+        !self.process.is_this()
+    }
+
+    /// May the calling process use it? All that takes its locks, waits for its threads or writes into its memory asks before,
+    /// but for what goes with it.
+    ///
+    /// *Errors*: [`Error::PreconditionNotMet`] in the child of a fork. *Cost*: a load.
+    #[inline]
+    pub fn may_use(&self) -> Result<()> {
+        if self.is_forked() { Err(forked()) } else { Ok(()) }
     }
 
     /// Says goodbye to the peers and ends the background thread.
     fn close(&mut self) {
         self.inner.reports.close();
-        local::unregister(self.inner.prefix);
+        self.process.unregister(self.inner.prefix);
         self.inner.with(|participant, _| participant.leave());
         (0..LEAVE_STEPS).any(|_| self.tell_all());
         self.inner.closing.store(true, Ordering::SeqCst);

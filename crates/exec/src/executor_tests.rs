@@ -22,7 +22,7 @@ use crate::driver::holding::Holding;
 use crate::driver::role::{Claim, Role};
 use crate::driver::watch::Readable;
 use crate::lanes::door::Door;
-use crate::lanes::local;
+use crate::process::Process;
 use crate::write::burst::Held;
 use crate::write::left::Line;
 use crate::write::writes::QUEUE;
@@ -67,7 +67,7 @@ fn with_both_ends(executor: Executor) -> (Executor, WriterIndex, ReaderIndex) {
 
 fn with_ends(executor: Executor, writes: DataWriterQos) -> (Executor, WriterIndex, ReaderIndex) {
     let reads = DataReaderQos { history: History::KeepAll, ..DataReaderQos::default() };
-    let (writer, reader) = executor.with(|participant, now| {
+    let (writer, reader) = executor.inner.with(|participant, now| {
         let reader = participant.create_reader(now, endpoint::<_, SubscriberQos>(reads));
         (participant.create_writer(now, endpoint::<_, PublisherQos>(writes)), reader)
     });
@@ -89,9 +89,10 @@ pub(crate) fn write(executor: &Executor, outlet: &mut Outlet, n: u32) {
 
 pub(crate) fn take(executor: &Executor, reader: ReaderIndex) -> Vec<u32> {
     let (door, mut taken) = (executor.door(reader).unwrap(), Vec::new());
-    executor.take(&door, &Selection::ANY, |sample| {
+    let took = executor.take(&door, &Selection::ANY, |sample| {
         taken.push(u32::from_le_bytes(sample.payload[..].try_into().unwrap()));
     });
+    took.unwrap();
     taken
 }
 
@@ -157,9 +158,9 @@ fn a_participant_does_not_leave_with_a_child_of_its_process() {
     let sockets = [UdpSocket::bind("127.0.0.1:0").unwrap()];
     let mut executor = beside(&sockets, 60);
     let (prefix, parent) = (executor.inner.prefix, Arc::downgrade(&executor.inner));
-    executor.process += 1;
+    executor.process = Process::parent();
     drop(executor);
-    assert!(local::find(prefix).is_some() && parent.upgrade().is_some(), "it goes on in the parent");
+    assert!(Process::this().find(prefix).is_some() && parent.upgrade().is_some(), "it goes on in the parent");
     // On loopback what was sent is there.
     sockets[0].set_nonblocking(true).unwrap();
     let mut bytes = [0; 2_000];
@@ -176,7 +177,7 @@ fn writers_read_the_wall_clock_for_readers_beside_them_whose_samples_expire() {
         topic_name: "Others".into(),
         ..endpoint(DataWriterQos { lifespan, ..Default::default() })
     };
-    let other = executor.with(|participant, now| participant.create_writer(now, elsewhere));
+    let other = executor.inner.with(|participant, now| participant.create_writer(now, elsewhere));
     let wants = |index| executor.inner.peek(|core| core.participant.wants_wall_clock_of(index));
     assert_eq!((wants(writer), wants(other)), (true, false), "it has no reader here");
 }
@@ -187,7 +188,7 @@ fn what_a_writer_has_left_comes_before_what_it_writes_next() {
     let mut outlet = executor.outlet(writer, &DataWriterQos::default()).unwrap();
     let written = QUEUE as u32 + 1;
     std::thread::scope(|scope| {
-        executor.with(|_, _| {
+        executor.inner.with(|_, _| {
             // As long as this thread holds the token the other leaves what there is room for, then waits.
             let contended = executor.inner.contended.load(Ordering::SeqCst);
             scope.spawn(|| (0..written).for_each(|n| write(&executor, &mut outlet, n)));
@@ -310,7 +311,7 @@ fn what_is_left_last_waits_for_all_that_was_left_before() {
     let (executor, writer, _) = executor();
     let mut outlet = executor.outlet(writer, &DataWriterQos::default()).unwrap();
     let written = 2 * JobClass::Writes.budget() + 1;
-    executor.look(|_, _| {
+    executor.inner.look(|_, _| {
         spend();
         (0..written).for_each(|n| write(&executor, &mut outlet, n as u32));
     });
@@ -325,7 +326,7 @@ fn what_is_left_last_waits_for_all_that_was_left_before() {
 fn what_was_left_before_comes_before_what_lanes_bring() {
     let executor = start(102, true);
     let inner = &executor.inner;
-    let (writer, other) = executor.with(|participant, now| {
+    let (writer, other) = executor.inner.with(|participant, now| {
         participant.create_reader(now, endpoint::<DataReaderQos, SubscriberQos>(DataReaderQos::default()));
         let writes = endpoint::<DataWriterQos, PublisherQos>(DataWriterQos::default());
         let others = Endpoint { topic_name: "Others".into(), ..writes.clone() };
@@ -396,7 +397,7 @@ fn a_listener_that_panics_is_called_no_more_and_nobody_waits_for_it() {
         send.send(()).unwrap();
         panic!("on purpose");
     };
-    executor.set_listener(Entity::Reader(reader), Some(Box::new(panics)));
+    executor.set_listener(Entity::Reader(reader), Some(Box::new(panics))).unwrap();
     (1..=2).for_each(|n| write(&executor, &mut outlet, n));
     assert_eq!(calls.try_iter().count(), 1);
     assert!(!executor.inner.holding.is_telling(), "samples of a burst may wait again");
@@ -411,7 +412,7 @@ fn what_is_left_at_the_last_moment_does_not_wait_for_a_listener() {
     let (send, told) = std::sync::mpsc::channel();
     let inner = Arc::downgrade(&executor.inner);
     let listens = move |_| send.send(inner.upgrade().unwrap().writes.is_any()).unwrap();
-    executor.set_listener(Entity::Reader(reader), Some(Box::new(listens)));
+    executor.set_listener(Entity::Reader(reader), Some(Box::new(listens))).unwrap();
     let mut core = executor.inner.enter();
     let mut first = Write { payload: Bytes::copy_from(&1_u32.to_le_bytes()), ..new_write() };
     core.participant.write(Time(1), writer, &mut first).unwrap();
@@ -427,7 +428,7 @@ fn what_is_left_at_the_last_moment_does_not_wait_for_a_listener() {
 fn a_listener_begins_when_what_was_left_has_been_run() {
     let (executor, writer, reader) = executor();
     let mut outlet = executor.outlet(writer, &DataWriterQos::default()).unwrap();
-    executor.set_listener(Entity::Reader(reader), Some(Box::new(|_| spend())));
+    executor.set_listener(Entity::Reader(reader), Some(Box::new(|_| spend()))).unwrap();
     let mut core = executor.inner.enter();
     let mut first = Write { payload: Bytes::copy_from(&1_u32.to_le_bytes()), ..new_write() };
     core.participant.write(Time(1), writer, &mut first).unwrap();
@@ -451,7 +452,7 @@ fn calls_between_two_looks_of_a_driver_are_no_steps_ahead_of_samples() {
     while sent() < before + 5 {
         spend();
         let reads = DataReaderQos::default();
-        out.with(|p, now| p.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
+        out.inner.with(|p, now| p.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
     }
     assert_eq!(out.stats().steps_ahead_of_samples, ahead);
 }
@@ -477,7 +478,7 @@ fn discovery_of_a_call_in_the_midst_of_a_round_waits_for_the_next_look_for_sampl
     let Matched { out, inward: _inward, .. } = matched(106, History::KeepAll);
     let inner = &out.inner;
     let reads = || endpoint::<_, SubscriberQos>(DataReaderQos::default());
-    while out.with(|p, _| p.has_work(TxClass::Discovery)) {}
+    while out.inner.with(|p, _| p.has_work(TxClass::Discovery)) {}
     assert_eq!(inner.role.claim(), Claim::Taken);
     let mut core = inner.enter();
     core.hear();
@@ -485,7 +486,7 @@ fn discovery_of_a_call_in_the_midst_of_a_round_waits_for_the_next_look_for_sampl
     core.read_clock();
     inner.run(&mut core, JobClass::ReceiveMeta, |_, _| 1);
     std::thread::scope(|scope| {
-        let calls = scope.spawn(|| out.with(|p, now| p.create_reader(now, reads())));
+        let calls = scope.spawn(|| out.inner.with(|p, now| p.create_reader(now, reads())));
         while !calls.is_finished() {
             inner.let_others(&mut core);
         }
@@ -533,12 +534,15 @@ fn matched(domain_id: u32, history: History) -> Matched {
     let (out, inward) = (inline(domain_id), inline(domain_id));
     let writes = DataWriterQos { history, ..DataWriterQos::default() };
     let reads = DataReaderQos { history, ..DataReaderQos::default() };
-    let writer = out.with(|p, now| p.create_writer(now, endpoint::<_, PublisherQos>(writes.clone())));
-    let reader = inward.with(|p, now| p.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
+    let writer = out.inner.with(|p, now| p.create_writer(now, endpoint::<_, PublisherQos>(writes.clone())));
+    let reader = inward.inner.with(|p, now| p.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
     let until = monotonic_now() + LIMIT;
     let are_matched = || {
-        let one = out.with(|p, _| p.writer(writer).is_some_and(|w| w.publication_matched.current_count == 1));
-        one && inward.with(|p, _| p.reader(reader).is_some_and(|r| r.subscription_matched.current_count == 1))
+        let one =
+            out.inner.with(|p, _| p.writer(writer).is_some_and(|w| w.publication_matched.current_count == 1));
+        one && inward
+            .inner
+            .with(|p, _| p.reader(reader).is_some_and(|r| r.subscription_matched.current_count == 1))
     };
     while !are_matched() {
         assert!(monotonic_now() < until, "no match");
@@ -556,11 +560,11 @@ fn a_step_that_sends_is_of_the_class_of_what_it_sends() {
         [JobClass::SendUser, JobClass::SendMeta].map(|class| classes[class as usize].steps)
     };
     // What is left to be sent of the match.
-    out.with(|_, _| ());
+    out.inner.with(|_, _| ());
     let [user, meta] = steps();
-    out.with(|participant, now| participant.write(now, writer, &mut new_write()).unwrap());
+    out.inner.with(|participant, now| participant.write(now, writer, &mut new_write()).unwrap());
     assert_eq!(steps(), [user + 1, meta], "user data");
-    out.with(|participant, now| {
+    out.inner.with(|participant, now| {
         participant.write(now, writer, &mut new_write()).unwrap();
         participant.create_writer(now, endpoint::<_, PublisherQos>(DataWriterQos::default()))
     });
@@ -629,7 +633,7 @@ fn what_a_thread_does_between_two_steps_comes_before_the_rest_of_the_round() {
     let before = busy(&core);
     inner.call(&mut core, |_| ());
     std::thread::scope(|scope| {
-        let calls = scope.spawn(|| executor.with(|_, _| ()));
+        let calls = scope.spawn(|| executor.inner.with(|_, _| ()));
         while inner.asking.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
         }
@@ -685,7 +689,7 @@ fn samples_that_nobody_listens_to_leave_their_driver_nothing_to_do() {
     assert!(receive(1) > Time(0), "the next look passes it over");
     let (send, told) = std::sync::mpsc::channel();
     let listens = move |kinds| send.send(kinds).unwrap();
-    inward.set_listener(Entity::Reader(reader), Some(Box::new(listens)));
+    inward.set_listener(Entity::Reader(reader), Some(Box::new(listens))).unwrap();
     receive(2);
     assert_eq!(told.try_iter().collect::<Vec<_>>(), [StatusMask::DATA_AVAILABLE]);
     assert_eq!(take(&inward, reader), [1, 2]);

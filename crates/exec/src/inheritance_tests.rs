@@ -88,7 +88,7 @@ fn high_goes_on(hold: impl FnOnce(&dyn Fn()) + Send, need: impl FnOnce() + Send)
 #[test]
 fn who_waits_for_the_token_waits_for_its_holder_only() {
     let (executor, ..) = executor();
-    let goes_on = high_goes_on(|held| executor.look(|_, _| held()), || executor.look(|_, _| ()));
+    let goes_on = high_goes_on(|held| executor.inner.look(|_, _| held()), || executor.inner.look(|_, _| ()));
     assert_ne!(goes_on, Some(false), "it waited for a thread of lower priority that had nothing of it");
 }
 
@@ -98,7 +98,7 @@ fn who_writes_is_not_left_to_a_holder_that_does_not_run() {
     let outlet = Mutex::new(executor.outlet(writer, &DataWriterQos::default()).unwrap());
     let left = AtomicBool::new(false);
     let goes_on = high_goes_on(
-        |held| executor.look(|_, _| held()),
+        |held| executor.inner.look(|_, _| held()),
         || {
             write(&executor, &mut outlet.lock().unwrap(), 7);
             left.store(executor.inner.writes.is_any(), Ordering::SeqCst);

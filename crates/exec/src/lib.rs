@@ -22,6 +22,7 @@ mod hooks;
 mod inheritance_tests;
 mod lanes;
 mod net;
+mod process;
 mod scheduling;
 mod sync;
 mod telling;

@@ -74,7 +74,7 @@ fn who_has_the_token_does_not_wait_for_who_is_about_to_leave_a_write() {
         participant.create_reader(now, endpoint::<_, SubscriberQos>(DataReaderQos::default()));
         participant.create_writer(now, endpoint::<_, PublisherQos>(qos.clone()))
     });
-    let mut outlet = executor.outlet(writer, &qos).unwrap();
+    let mut outlet = executor.outlet(writer.unwrap(), &qos).unwrap();
     let (asks, round, is_ready) = (AtomicI32::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     let (begin, end) = (Barrier::new(3), Barrier::new(3));
     let worst = std::thread::scope(|scope| {
@@ -98,7 +98,7 @@ fn who_has_the_token_does_not_wait_for_who_is_about_to_leave_a_write() {
                 begin.wait();
                 let before = used();
                 asks.store(gettid().as_raw(), Ordering::SeqCst);
-                executor.look(|_, _| ());
+                executor.look(|_, _| ()).unwrap();
                 worst = worst.max(used() - before);
                 end.wait();
             }
@@ -108,7 +108,7 @@ fn who_has_the_token_does_not_wait_for_who_is_about_to_leave_a_write() {
         for n in 1..=ROUNDS {
             asks.store(0, Ordering::SeqCst);
             is_ready.store(false, Ordering::SeqCst);
-            executor.look(|_, _| {
+            let looked = executor.look(|_, _| {
                 begin.wait();
                 // As long as the holder runs the kernel has the waiter look on.
                 while asks.load(Ordering::SeqCst) == 0 || !is_ready.load(Ordering::SeqCst) {
@@ -120,6 +120,7 @@ fn who_has_the_token_does_not_wait_for_who_is_about_to_leave_a_write() {
                 let until = Instant::now() + Duration::from_nanos(1_000 + 97 * (n as u64 % 200));
                 while Instant::now() < until {}
             });
+            looked.unwrap();
             end.wait();
         }
         real_time.join().unwrap()

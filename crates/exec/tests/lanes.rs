@@ -65,7 +65,7 @@ fn who_wants_the_token_waits_for_one_step_of_a_lane() {
             participant.create_reader(now, endpoint::<_, SubscriberQos>(topic, reads.clone(), Some(filter)));
             participant.create_writer(now, endpoint::<_, PublisherQos>(topic, writes.clone(), None))
         });
-        let mut outlet = executor.outlet(writer, &writes).unwrap();
+        let mut outlet = executor.outlet(writer.unwrap(), &writes).unwrap();
         (0..SAMPLES as u32).for_each(|n| write(&executor, &mut outlet, n));
     }
     assert_eq!(seen.count.load(Ordering::SeqCst), 0, "all lies in the lanes");
@@ -75,7 +75,7 @@ fn who_wants_the_token_waits_for_one_step_of_a_lane() {
                 std::thread::yield_now();
             }
             seen.asks.store(nix::unistd::gettid().as_raw(), Ordering::SeqCst);
-            executor.look(|_, _| seen.count.load(Ordering::SeqCst))
+            executor.look(|_, _| seen.count.load(Ordering::SeqCst)).unwrap()
         });
         executor.run_once(Some(Time(0))).unwrap();
         asks.join().unwrap()

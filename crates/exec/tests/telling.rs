@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use taut_dcps::{Entity, StatusMask};
+use taut_dcps::{DomainParticipant, Entity, StatusMask};
 use taut_exec::{Driver, Executor, ExecutorConfig, JobClass};
 use taut_port_udp::UdpConfig;
 use taut_rtps::ReaderIndex;
@@ -40,11 +40,12 @@ fn news_of_many_take_no_more_stack_than_news_of_few() {
             send.send(stack()).unwrap();
             spend(EACH);
         };
-        executor.set_listener(entity, Some(Box::new(listener)));
+        executor.set_listener(entity, Some(Box::new(listener))).unwrap();
     }
-    executor.with(|participant, _| {
+    let tell = |participant: &mut DomainParticipant, _| {
         (0..MANY).for_each(|n| participant.tell(Entity::Reader(ReaderIndex(n)), StatusMask::DATA_AVAILABLE));
-    });
+    };
+    executor.with(tell).unwrap();
     let depths: Vec<usize> = calls.try_iter().collect();
     assert_eq!(depths.len(), MANY as usize);
     let (least, most) = (depths.iter().min().unwrap(), depths.iter().max().unwrap());
@@ -55,9 +56,7 @@ fn news_of_many_take_no_more_stack_than_news_of_few() {
 fn what_holds_the_token_is_in_the_report() {
     const LONG: Duration = Duration::from_millis(20);
     let executor = inline(192);
-    executor.look(|_, _| {
-        spend(LONG);
-    });
+    executor.look(|_, _| spend(LONG)).unwrap();
     let report = executor.latency_report();
     let (class, longest) = report.longest_step();
     assert!(class == JobClass::Calls && longest >= LONG, "{class:?} {longest:?}");

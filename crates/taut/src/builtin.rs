@@ -93,7 +93,7 @@ fn summary(data: &taut_rtps::discovery::EndpointData, own: bool) -> EndpointSumm
 impl DomainParticipant {
     /// The participants of the domain, this one first.
     pub fn discovered_participants(&self) -> Vec<ParticipantSummary> {
-        self.executor.look(|participant, _| {
+        let found = self.executor.look(|participant, _| {
             let core = participant.core();
             let config = core.config();
             let own = ParticipantSummary {
@@ -121,16 +121,18 @@ impl DomainParticipant {
                 own: false,
             });
             std::iter::once(own).chain(peers).collect()
-        })
+        });
+        found.unwrap_or_default()
     }
 
     /// The endpoints of the domain, this participant's first.
     pub fn discovered_endpoints(&self) -> Vec<EndpointSummary> {
-        self.executor.look(|participant, _| {
+        let found = self.executor.look(|participant, _| {
             let core = participant.core();
             let own = core.local_endpoints().map(|data| summary(data, true));
             own.chain(core.database().endpoints().map(|data| summary(data, false))).collect()
-        })
+        });
+        found.unwrap_or_default()
     }
 
     /// For each local endpoint the others of its topic: matched and on which path, or why not.
@@ -145,7 +147,7 @@ impl DomainParticipant {
 
     fn pairs(&self) -> Vec<LocalMatch> {
         let pair = |local, remote, refused| LocalMatch { local, remote, refused, path: None, why: None };
-        self.executor.look(|participant, _| {
+        let found = self.executor.look(|participant, _| {
             let core = participant.core();
             let prefix = core.guid().prefix;
             let matched = core.local_endpoints().flat_map(|data| {
@@ -157,6 +159,7 @@ impl DomainParticipant {
                 .refusals()
                 .map(|(local, remote, why)| pair(Guid::new(prefix, local), remote, Some(why.to_string())));
             matched.chain(refused).collect()
-        })
+        });
+        found.unwrap_or_default()
     }
 }

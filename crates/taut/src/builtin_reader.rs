@@ -58,7 +58,7 @@ impl<T: BuiltinData> BuiltinReader<T> {
     /// What is new, has changed or has gone since the last take. *Cost*: a copy of all that is known.
     pub fn take(&self) -> Result<Vec<BuiltinSample<T>>> {
         let mut seen = self.seen.borrow_mut();
-        seen.changes = Some(self.changes());
+        seen.changes = Some(self.changes()?);
         let now: BTreeMap<Guid, T> =
             (self.snapshot)(&self.participant).into_iter().map(|data| (data.guid(), data)).collect();
         let before = std::mem::replace(&mut seen.known, now);
@@ -83,7 +83,7 @@ impl<T: BuiltinData> BuiltinReader<T> {
         })
     }
 
-    fn changes(&self) -> u64 {
+    fn changes(&self) -> Result<u64> {
         self.participant.executor.look(|participant, _| participant.discovery_changes())
     }
 }

@@ -100,6 +100,7 @@ impl<'t, T: DdsType> ContentFilteredTopic<'t, T> {
         expression: &str,
         parameters: &[&str],
     ) -> Result<ContentFilteredTopic<'t, T>> {
+        topic.participant.executor.may_use()?;
         let expression = Expression::new(expression, T::field_kind)?;
         let choice = Choice::new(&expression, parameters)?;
         let chosen = Arc::new(Chosen(Mutex::new(Arc::new(choice))));
@@ -123,6 +124,9 @@ impl<'t, T: DdsType> ContentFilteredTopic<'t, T> {
 
     /// The parameters.
     pub fn expression_parameters(&self) -> Vec<String> {
+        if self.topic.participant.executor.is_forked() {
+            return Vec::new();
+        }
         self.chosen.get().parameters.clone()
     }
 
@@ -130,6 +134,7 @@ impl<'t, T: DdsType> ContentFilteredTopic<'t, T> {
     ///
     /// *Errors*: as [`Topic::filtered`]; the parameters then stay as they were.
     pub fn set_expression_parameters(&self, parameters: &[&str]) -> Result<()> {
+        self.topic.participant.executor.may_use()?;
         self.chosen.set(Choice::new(&self.expression, parameters)?);
         Ok(())
     }

@@ -394,6 +394,7 @@ impl<T: DdsType + Plain> DataReader<T> {
     /// one of each otherwise.
     pub fn take_view(&self) -> Result<Option<View<T>>> {
         let UntypedReader { executor, door, .. } = &self.untyped;
+        executor.may_use()?;
         let mut view = None;
         while executor.take_next(door, 0, &mut |taken| view = View::of(taken)) && view.is_none() {
             warn_of_other_type(executor, door, T::TYPE_NAME);

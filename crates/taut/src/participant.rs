@@ -20,10 +20,14 @@ const MAX_NAME: usize = 255;
 /// A member of a domain: what makes topics, writers and readers.
 ///
 /// Clones are the same participant; it leaves the domain when the last clone, writer and reader of it
-/// is dropped. A child that is forked has no thread that drives it: what it drops there goes on in the parent, and it needs a
-/// participant of its own. A sample that came by shared memory it may drop, but not look at once the parent may have dropped
-/// that: the writer uses the memory again. *Cost*: below 1 MiB, one thread, some 20 descriptors,
+/// is dropped. *Cost*: below 1 MiB, one thread, some 20 descriptors,
 /// and over shared memory one more for each writer and three for each other process; no allocation once all is matched.
+///
+/// A child that is forked has the memory of its parent's participant, and no thread that drives it: it makes one of its own.
+/// Each call of the parent's fails there at once ([`Error::PreconditionNotMet`]), what has no error to return does nothing and
+/// finds nothing, and what is dropped there goes on in the parent. A sample that came by shared memory the child may drop, but
+/// not look at once the parent may have dropped that: the writer uses the memory again. Nor may it fill a loan, which is the
+/// parent's, or return from a listener that has forked, whose caller would go on to drive.
 #[derive(Clone)]
 pub struct DomainParticipant {
     pub(crate) executor: Arc<Executor>,
@@ -61,6 +65,7 @@ impl DomainParticipant {
     /// A topic whose type is registered under a name of the caller's choice, as `register_type` of
     /// DCPS 1.4 §2.2.2.3.6 has it: one Rust type serves every name that the peers call it by.
     pub fn topic_as<T: DdsType>(&self, name: &str, type_name: &str, qos: TopicQos) -> Result<Topic<T>> {
+        self.executor.may_use()?;
         for (what, text) in [("topic", name), ("type", type_name)] {
             if text.is_empty() || text.len() > MAX_NAME || text.contains('\0') {
                 return Err(Error::BadParameter(format!(
@@ -84,7 +89,7 @@ impl DomainParticipant {
 
     /// Says that all MANUAL_BY_PARTICIPANT writers are alive.
     pub fn assert_liveliness(&self) {
-        self.executor.with(|participant, now| participant.assert_participant(now));
+        let _ = self.executor.with(|participant, now| participant.assert_participant(now));
     }
 
     /// With [`crate::Driver::Inline`]: handles what has arrived and is due; waits at most `timeout` for it.
@@ -162,7 +167,7 @@ pub(crate) fn check_matched(
         }
         let text = unmatched(participant.core(), local, matched, count);
         Err(Error::Timeout(ErrorText::Kept(Arc::new(text))))
-    })
+    })?
 }
 
 /// Why an endpoint has not as many matches as were waited for, as far as is known.
@@ -260,12 +265,14 @@ impl Publisher {
     ///
     /// *Errors*: [`Error::PreconditionNotMet`] without [`Publisher::suspend_publications`].
     pub fn resume_publications(&self) -> Result<()> {
+        let executor = self.executor.upgrade();
+        executor.as_ref().map_or(Ok(()), |executor| executor.may_use())?;
         if !self.suspension.set(false) {
             let text = "the publisher is not suspended: call suspend_publications before";
             return Err(Error::PreconditionNotMet(text.into()));
         }
         // Without a participant there are no writers.
-        if let Some(executor) = self.executor.upgrade() {
+        if let Some(executor) = executor {
             executor.end_burst();
         }
         Ok(())
@@ -274,9 +281,8 @@ impl Publisher {
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        // In the child of a fork the writers are the parent's.
-        let is_forked = || self.executor.upgrade().is_some_and(|executor| executor.is_forked());
-        if self.suspension.is_set() && !is_forked() {
+        if self.suspension.is_set() {
+            // In the child of a fork the writers are the parent's.
             let _ = self.resume_publications();
         }
     }

@@ -82,12 +82,21 @@ fn decode_samples<T: DdsType>(of: &UntypedReader, samples: Vec<taut_dcps::Sample
 
 /// Takes and decodes the next sample of a reader, for a caller who watches it `own` times; samples that are none of the type
 /// are passed over.
-pub(crate) fn take_next<T: DdsType>(executor: &Executor, door: &Door, own: usize) -> Option<Sample<T>> {
-    // One place for it, which the caller has: a sample may be long.
-    let mut sample = None;
-    untyped_reader::take_next(executor, (door, own), T::TYPE_NAME, &mut |payload, kind, info| {
-        decode_into(&mut sample, payload, kind, info)
-    });
+#[inline(always)]
+pub(crate) fn take_next<T: DdsType>(
+    executor: &Executor,
+    door: &Door,
+    own: usize,
+) -> Result<Option<Sample<T>>> {
+    // One place for it, which the caller has, and in line for that: a sample may be long.
+    let mut sample = Ok(None);
+    if let Err(error) = executor.may_use() {
+        sample = Err(error);
+    } else if let Ok(place) = &mut sample {
+        untyped_reader::take_next(executor, (door, own), T::TYPE_NAME, &mut |payload, kind, info| {
+            decode_into(place, payload, kind, info)
+        });
+    }
     sample
 }
 
@@ -98,7 +107,7 @@ impl<T: DdsType> DataReader<T> {
 
     /// Takes the next sample, if there is one.
     pub fn take_next(&self) -> Result<Option<Sample<T>>> {
-        Ok(take_next(&self.untyped.executor, &self.untyped.door, 0))
+        take_next(&self.untyped.executor, &self.untyped.door, 0)
     }
 
     /// Takes the next sample into a value, whose strings and sequences keep their memory. It keeps what it has
@@ -107,6 +116,7 @@ impl<T: DdsType> DataReader<T> {
     /// *Cost*: one copy; allocates for what has grown only.
     pub fn take_into(&self, into: &mut T) -> Result<Option<SampleInfo>> {
         let (UntypedReader { executor, door, .. }, mut taken) = (&self.untyped, None);
+        executor.may_use()?;
         untyped_reader::take_next(executor, (door, 0), T::TYPE_NAME, &mut |payload, _, info| {
             let decoded = !info.valid_data || payload.decode_into(into).is_ok();
             taken = decoded.then_some(*info);
@@ -122,7 +132,7 @@ impl<T: DdsType> DataReader<T> {
 
     /// Takes the samples of a selection.
     pub fn take_with(&self, selection: &Selection) -> Result<Vec<Sample<T>>> {
-        Ok(decode_samples(&self.untyped, self.untyped.take(selection)))
+        Ok(decode_samples(&self.untyped, self.untyped.take(selection)?))
     }
 
     /// Reads all samples that were not read before; they stay.
@@ -132,7 +142,7 @@ impl<T: DdsType> DataReader<T> {
 
     /// Reads the samples of a selection; they stay.
     pub fn read_with(&self, selection: &Selection) -> Result<Vec<Sample<T>>> {
-        Ok(decode_samples(&self.untyped, self.untyped.read(selection)))
+        Ok(decode_samples(&self.untyped, self.untyped.read(selection)?))
     }
 
     /// Waits until there is a sample that was not read. It looks for up to `Config::spin` first, if samples come
@@ -205,7 +215,7 @@ impl<T: DdsType> DataReader<T> {
             else {
                 return;
             };
-            while let Some(sample) = take_next(&executor, &door, 1) {
+            while let Ok(Some(sample)) = take_next(&executor, &door, 1) {
                 listener(sample);
             }
         });

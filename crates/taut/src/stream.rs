@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
+use taut_base::Error;
 use taut_cdr::DdsType;
 use taut_dcps::Entity;
 use taut_exec::{Waits, to_log};
@@ -12,8 +13,9 @@ use crate::reader::{DataReader, Sample, take_next};
 use crate::untyped_reader::UntypedReader;
 
 /// Takes one sample after the other. It ends where it would wait within a listener, whose thread would have to bring
-/// what it waits for, and says so in the log; it never does elsewhere. A waker that polls its task there and then does so on
-/// that thread, too: the task may take and write, and is refused to wait by another call (`PreconditionNotMet`).
+/// what it waits for, and in the child of a fork, and says so in the log; it never does elsewhere. A waker that polls its task
+/// there and then does so on that thread, too: the task may take and write, and is refused to wait by another call
+/// (`PreconditionNotMet`).
 pub struct Samples<'a, T> {
     reader: &'a DataReader<T>,
     waits: Waits,
@@ -44,17 +46,22 @@ impl<T: DdsType> Stream for Samples<'_, T> {
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Sample<T>>> {
         let UntypedReader { executor, door, .. } = &self.reader.untyped;
+        let ends = |error: Error| {
+            to_log(|| log::error!("a stream of samples ends: {error}"));
+            Poll::Ready(None)
+        };
+        if let Err(error) = executor.may_use() {
+            return ends(error);
+        }
         // Registered before the look: a sample that comes in between wakes the task.
         executor.register_waker(&self.waits, context.waker());
         match take_next(executor, door, 1) {
-            Some(sample) => Poll::Ready(Some(sample)),
-            None => match executor.may_ask_again() {
+            Ok(Some(sample)) => Poll::Ready(Some(sample)),
+            Ok(None) => match executor.may_ask_again() {
                 Ok(()) => Poll::Pending,
-                Err(error) => {
-                    to_log(|| log::error!("a stream of samples ends: {error}"));
-                    Poll::Ready(None)
-                }
+                Err(error) => ends(error),
             },
+            Err(error) => ends(error),
         }
     }
 }

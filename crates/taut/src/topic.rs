@@ -150,7 +150,9 @@ impl<T: DdsType> Topic<T> {
     /// # }
     /// ```
     pub fn inconsistent_topic_status(&self) -> InconsistentTopicStatus {
-        self.participant.executor.look(|participant, _| participant.inconsistent_topic(&self.name))
+        let status =
+            self.participant.executor.look(|participant, _| participant.inconsistent_topic(&self.name));
+        status.unwrap_or_default()
     }
 
     fn endpoint<Qos, Group>(&self, qos: Qos, group: Group) -> Endpoint<Qos, Group> {

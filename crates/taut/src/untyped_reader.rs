@@ -34,6 +34,7 @@ pub(crate) struct UntypedReader {
 
 /// Takes the next sample of a reader, for a caller who watches it `own` times. Samples that are none of the type are passed
 /// over. `false` if there is none.
+#[inline(never)]
 pub(crate) fn take_next(
     executor: &Executor,
     (door, own): (&Door, usize),
@@ -68,6 +69,7 @@ pub(crate) fn warn_of_other_type(executor: &Executor, door: &Door, type_name: &s
         let entity = core.reader(door.index()).map(|reader| reader.guid.entity);
         entity.and_then(|entity| core.topic_of(entity)).unwrap_or_default().to_owned()
     });
+    let topic = topic.unwrap_or_default();
     to_log(|| {
         log::warn!(
             "topic {topic}: a sample is no {type_name} as its reader has it, and was dropped: have the writer's type the \
@@ -88,21 +90,21 @@ impl UntypedReader {
         let (index, guid) = executor.with(|participant, now| {
             let index = participant.create_reader(now, endpoint);
             (index, participant.core().reader(index).map_or(Guid::UNKNOWN, |reader| reader.guid))
-        });
+        })?;
         let door = executor.door(index).expect("invariant: the reader was just created");
         Ok(UntypedReader { executor, index, door, guid, qos })
     }
 
-    pub fn take(&self, selection: &Selection) -> Vec<Sample> {
+    pub fn take(&self, selection: &Selection) -> Result<Vec<Sample>> {
         let mut samples = Vec::new();
-        self.executor.take(&self.door, selection, |sample| samples.push(sample));
-        samples
+        self.executor.take(&self.door, selection, |sample| samples.push(sample))?;
+        Ok(samples)
     }
 
-    pub fn read(&self, selection: &Selection) -> Vec<Sample> {
+    pub fn read(&self, selection: &Selection) -> Result<Vec<Sample>> {
         let mut samples = Vec::new();
-        self.executor.read(&self.door, selection, |sample| samples.push(sample));
-        samples
+        self.executor.read(&self.door, selection, |sample| samples.push(sample))?;
+        Ok(samples)
     }
 
     pub fn wait(&self, timeout: Duration) -> Result<()> {
@@ -125,20 +127,22 @@ impl UntypedReader {
     }
 
     pub fn set_listener(&self, listener: Box<dyn FnMut(StatusMask) + Send>) {
-        if !self.executor.set_listener(Entity::Reader(self.index), Some(listener)) {
+        let Ok(had) = self.executor.set_listener(Entity::Reader(self.index), Some(listener)) else { return };
+        if !had {
             self.executor.watch(&self.door);
         }
         self.executor.tell_found(&self.door);
     }
 
     pub fn status<S: Default>(&self, take: impl FnOnce(&mut taut_dcps::DataReader) -> S) -> S {
-        self.executor.look(|participant, _| participant.reader_mut(self.index).map(take).unwrap_or_default())
+        let status = self.executor.look(|participant, _| participant.reader_mut(self.index).map(take));
+        status.ok().flatten().unwrap_or_default()
     }
 
     /// What has become of samples in lanes is known when these are emptied, which nobody may have done.
     pub fn side_status<S: Default>(&self, take: impl FnOnce(&mut ReaderSide) -> S) -> S {
-        self.executor.empty_lanes(&self.door);
-        self.executor.look(|participant, _| participant.at_side(self.index, take).unwrap_or_default())
+        let look = |()| self.executor.look(|participant, _| participant.at_side(self.index, take));
+        self.executor.empty_lanes(&self.door).and_then(look).ok().flatten().unwrap_or_default()
     }
 }
 
@@ -148,6 +152,6 @@ impl Drop for UntypedReader {
             return;
         }
         self.executor.remove_hooks(Entity::Reader(self.index));
-        self.executor.with(|participant, now| participant.delete_reader(now, self.index));
+        let _ = self.executor.with(|participant, now| participant.delete_reader(now, self.index));
     }
 }

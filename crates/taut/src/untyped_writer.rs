@@ -70,6 +70,7 @@ impl UntypedWriter {
     ) -> Result<UntypedWriter> {
         endpoint.qos.check()?;
         endpoint.group.check()?;
+        participant.executor.may_use()?;
         if endpoint.qos.durability > DurabilityKind::TransientLocal {
             warn_of_durability(&endpoint);
         }
@@ -79,7 +80,7 @@ impl UntypedWriter {
         let (index, guid) = executor.with(|participant, now| {
             let index = participant.create_writer(now, endpoint);
             (index, participant.core().writer(index).map_or(Guid::UNKNOWN, |writer| writer.guid))
-        });
+        })?;
         let outlet = executor.outlet(index, &qos);
         let mut outlet = outlet.expect("invariant: the writer was just created");
         if let Some(suspension) = suspension {
@@ -118,6 +119,7 @@ impl UntypedWriter {
         len: usize,
         moment: Moment,
     ) -> Result<()> {
+        self.executor.may_use()?;
         let call = &mut Call::new(ChangeKind::Alive, instance, moment, self.patience(true));
         let Tools { pool, outlet, instances, .. } = &mut *self.tools.borrow_mut();
         self.executor.publish(outlet, call, &mut Payload::of(pool, memory, len))?;
@@ -140,11 +142,12 @@ impl UntypedWriter {
     }
 
     pub fn status<S: Default>(&self, take: impl FnOnce(&mut taut_dcps::DataWriter) -> S) -> S {
-        self.executor.look(|participant, _| participant.writer_mut(self.index).map(take).unwrap_or_default())
+        let status = self.executor.look(|participant, _| participant.writer_mut(self.index).map(take));
+        status.ok().flatten().unwrap_or_default()
     }
 
     pub fn assert_liveliness(&self) {
-        self.executor.with(|participant, now| participant.assert_liveliness(now, self.index));
+        let _ = self.executor.with(|participant, now| participant.assert_liveliness(now, self.index));
     }
 
     /// Ends the instances while readers are there to see it. Returns whether there were any.
@@ -156,6 +159,7 @@ impl UntypedWriter {
         let matched = self.executor.look(|participant, _| {
             participant.writer(self.index).is_some_and(|writer| writer.publication_matched.current_count > 0)
         });
+        let matched = matched.unwrap_or_default();
         let mut any = false;
         while matched && let Some((instance, kind, key)) = instances.end_next() {
             // What a durable writer holds it holds however long it waits.
@@ -199,7 +203,7 @@ impl Drop for UntypedWriter {
         if self.end_instances(until) {
             self.await_acknowledgments(until);
             // What waits for company is sent before the writer goes.
-            self.executor.with(|_, _| ());
+            let _ = self.executor.with(|_, _| ());
         }
         self.executor.remove_hooks(Entity::Writer(self.index));
         self.executor.delete_writer(self.index);

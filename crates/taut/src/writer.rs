@@ -105,6 +105,7 @@ impl<T: DdsType> DataWriter<T> {
     /// written in. It counts against `max_instances` from now on. Needs nothing of the peers, and so no time. *Errors*:
     /// [`Error::OutOfResources`] beyond that; [`Error::BadParameter`] as [`DataWriter::write`].
     pub fn register_instance(&self, key: &T) -> Result<InstanceHandle> {
+        self.untyped.executor.may_use()?;
         self.name(key)?;
         let hash = taut_cdr::key_hash(key, HANDLES).map_err(refused::<T>)?;
         Ok(if T::HAS_KEY { instance_handle(hash) } else { hash })
@@ -136,6 +137,7 @@ impl<T: DdsType> DataWriter<T> {
             let text = format!("{} has no key: mark one with #[dds(key)]", T::TYPE_NAME);
             return Err(Error::PreconditionNotMet(text));
         }
+        self.untyped.executor.may_use()?;
         let Tools { pool, hasher, outlet, instances } = &mut *self.untyped.tools.borrow_mut();
         let instance = match kind {
             ChangeKind::Alive | ChangeKind::NotAliveDisposed => self.register(hasher, instances, sample)?,
@@ -290,7 +292,7 @@ impl<T: DdsType> DataWriter<T> {
     /// Calls `listener` with the kinds of each change of a status, on the thread that drives.
     pub fn set_listener(&self, listener: impl FnMut(StatusMask) + Send + 'static) {
         let UntypedWriter { executor, index, .. } = &self.untyped;
-        executor.set_listener(Entity::Writer(*index), Some(Box::new(listener)));
+        let _ = executor.set_listener(Entity::Writer(*index), Some(Box::new(listener)));
     }
 
     /// Its GUID.

@@ -317,11 +317,13 @@ mod tests {
         let config = ExecutorConfig { udp, driver: Driver::Inline, ..ExecutorConfig::default() };
         let executor = Executor::start(&config).unwrap();
         let listener = Box::new(|_| std::thread::sleep(SLEEP));
-        executor.set_listener(Entity::Participant, Some(listener));
-        let reader = executor.with(|participant, now| participant.create_reader(now, square()));
-        executor.with(|participant, _| participant.tell(Entity::Participant, StatusMask::INCONSISTENT_TOPIC));
+        executor.set_listener(Entity::Participant, Some(listener)).unwrap();
+        let reader = executor.inner.with(|participant, now| participant.create_reader(now, square()));
+        executor
+            .inner
+            .with(|participant, _| participant.tell(Entity::Participant, StatusMask::INCONSISTENT_TOPIC));
         assert_eq!(executor.flight_record(), None, "nothing was late yet");
-        executor.with(|participant, _| {
+        executor.inner.with(|participant, _| {
             participant.tell(Entity::Reader(reader), StatusMask::REQUESTED_DEADLINE_MISSED);
         });
         let record = executor.flight_record().unwrap();

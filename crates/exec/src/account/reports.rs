@@ -13,6 +13,7 @@ use taut_lock::Mutex;
 
 use crate::core::Core;
 use crate::executor::{Executor, Inner};
+use crate::process::Process;
 
 /// Writes one report. Lives as long as somebody reads them.
 pub type Reporter = Box<dyn FnMut() + Send>;
@@ -172,7 +173,7 @@ impl Executor {
     }
 
     fn guest(inner: Arc<Inner>) -> Executor {
-        Executor { inner, background: None, is_guest: true, process: std::process::id() }
+        Executor { inner, background: None, is_guest: true, process: Process::this() }
     }
 }
 

@@ -224,11 +224,15 @@ impl Executor {
     }
 
     /// Takes from a reader's lanes what there is room for, so that what has become of the rest is known.
-    pub fn empty_lanes(&self, door: &Door) {
+    ///
+    /// *Errors*: those of [`Executor::may_use`].
+    pub fn empty_lanes(&self, door: &Door) -> Result<()> {
+        self.may_use()?;
         let side = door.side();
         if side.is_ready() {
             self.empty_ready(door, side);
         }
+        Ok(())
     }
 
     /// Waits at the door while all samples come from writers of this process, who wake this thread and no

@@ -401,7 +401,7 @@ mod tests {
         let config = ExecutorConfig { udp, driver: Driver::Inline, ..ExecutorConfig::default() };
         let executor = Executor::start(&config).unwrap();
         let ends = (0..count).map(|topic| {
-            let (writer, reader) = executor.with(|participant, now| {
+            let (writer, reader) = executor.inner.with(|participant, now| {
                 let reader = participant.create_reader(now, endpoint::<DataReaderQos, SubscriberQos>(topic));
                 (participant.create_writer(now, endpoint::<DataWriterQos, PublisherQos>(topic)), reader)
             });
@@ -442,7 +442,7 @@ mod tests {
         outlets.iter_mut().for_each(|outlet| write(&executor, outlet, 1));
         let table = &executor.inner.doors;
         assert_eq!(table.next_wanted(None).map(|door| door.index), Some(doors[0].index));
-        executor.with(|participant, now| participant.delete_reader(now, doors[0].index));
+        executor.inner.with(|participant, now| participant.delete_reader(now, doors[0].index));
         assert_eq!(table.next_wanted(None).map(|door| door.index), Some(doors[1].index));
         assert_eq!(table.peepholes.lock().len(), 1);
     }

@@ -6,8 +6,7 @@
 //! a route or a door; never two tokens.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::Arc;
 
 use taut_base::{Guid, GuidPrefix, SequenceNumber};
 use taut_dcps::{DomainParticipant, Match};
@@ -15,7 +14,7 @@ use taut_lock::{Mutex, MutexGuard};
 use taut_mem::Region;
 use taut_mem::fail::{self, Point};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader};
-use taut_port_shm::{Memory, Message, fork_word};
+use taut_port_shm::{Memory, Message};
 use taut_qos::ReliabilityKind;
 use taut_rtps::WriterIndex;
 
@@ -27,43 +26,8 @@ use crate::lanes::neighbours::{HOST_PROPERTY, Neighbour};
 use crate::lanes::pairs::{PAIRS, Pair, Stage};
 use crate::lanes::path::Who;
 use crate::lanes::ringer::Ringer;
+use crate::process::Process;
 use crate::write::outlet::Route;
-
-/// The participants of processes, by the numbers of these. One that was forked has the memory of all that its parent
-/// had, whom nobody drives here: their samples come by shared memory, as from any other process.
-static PARTICIPANTS: Mutex<BTreeMap<(u32, GuidPrefix), Weak<Inner>>> = Mutex::new(BTreeMap::new());
-
-/// A participant of this process.
-fn here(prefix: GuidPrefix) -> (u32, GuidPrefix) {
-    (std::process::id(), prefix)
-}
-
-/// Where this process finds its number without a system call. `None` before Linux 4.14.
-fn process_number() -> Option<&'static AtomicU32> {
-    static NUMBER: OnceLock<Option<&'static AtomicU32>> = OnceLock::new();
-    let number = (*NUMBER.get_or_init(|| fork_word().ok()))?;
-    // In a child it is 0 again.
-    if number.load(Relaxed) == 0 {
-        number.store(std::process::id(), Relaxed);
-    }
-    Some(number)
-}
-
-pub(crate) fn register(prefix: GuidPrefix, inner: &Arc<Inner>) {
-    PARTICIPANTS.lock().insert(here(prefix), Arc::downgrade(inner));
-}
-
-pub(crate) fn unregister(prefix: GuidPrefix) {
-    PARTICIPANTS.lock().remove(&here(prefix));
-}
-
-pub(crate) fn find(prefix: GuidPrefix) -> Option<Arc<Inner>> {
-    find_in(here(prefix))
-}
-
-fn find_in(process: (u32, GuidPrefix)) -> Option<Arc<Inner>> {
-    PARTICIPANTS.lock().get(&process)?.upgrade()
-}
 
 /// A lane of a writer of this process, offered to a reader.
 struct Offer {
@@ -167,7 +131,7 @@ impl Inner {
         if reader.prefix == writer.prefix {
             return self.offer_here(self, writer, reader);
         }
-        match find(reader.prefix) {
+        match Process::this().find(reader.prefix) {
             Some(other) if other.local => self.offer_here(&other, writer, reader),
             Some(_) => {}
             None if self.is_neighbour(reader.prefix) => {
@@ -407,7 +371,7 @@ impl Inner {
             route.remove(reader);
         }
         // A reader that has gone before it had matched forgets nothing.
-        if let Some(other) = find(reader.prefix) {
+        if let Some(other) = Process::this().find(reader.prefix) {
             other.joins.offers.lock().remove(&(writer, reader));
         }
         if let Some(neighbour) = neighbour {
@@ -473,7 +437,7 @@ impl Inner {
             None => route.remove(reader),
             Some(_) if writer.prefix == reader.prefix => {}
             Some(from) => {
-                if let Some(other) = find(writer.prefix) {
+                if let Some(other) = Process::this().find(writer.prefix) {
                     other.set_reader_lane(writer, reader, from);
                 }
             }
@@ -490,7 +454,7 @@ impl Inner {
         let memory = Memory::create("feedback", FEEDBACK_LEN)
             .and_then(|memory| memory.commit(0, FEEDBACK_LEN).map(|()| memory));
         let feedback = memory.as_ref().ok().and_then(|memory| Feedback::new(memory.region()));
-        let feedback = feedback.map(|feedback| match process_number() {
+        let feedback = feedback.map(|feedback| match Process::this().number() {
             Some(number) => feedback.of_process(number),
             None => feedback,
         });
@@ -603,15 +567,6 @@ mod tests {
         is_so()
     }
 
-    /// One that is forked has the memory of this process, but another number.
-    #[test]
-    fn a_participant_is_here_in_its_own_process_only() {
-        let (executor, ..) = executor_with_lanes();
-        let (process, prefix) = here(executor.inner.prefix);
-        assert!(find_in((process, prefix)).is_some());
-        assert!(find_in((process + 1, prefix)).is_none());
-    }
-
     /// An offer keeps the lane, with its memory and its descriptor.
     #[test]
     fn no_offer_outlives_its_reader_or_its_match() {
@@ -638,7 +593,7 @@ mod tests {
         let (executor, writer, reader) = executor_with_lanes();
         let inner = &executor.inner;
         let elsewhere = Endpoint { topic_name: "Others".into(), ..endpoint(DataReaderQos::default()) };
-        let unmatched = executor.with(|participant, now| participant.create_reader(now, elsewhere));
+        let unmatched = executor.inner.with(|participant, now| participant.create_reader(now, elsewhere));
         let (_, unmatched) = guids(&executor, writer, unmatched);
         let (writer, reader) = guids(&executor, writer, reader);
         assert!(inner.route_of(writer).unwrap().is_here(reader).is_some());

@@ -23,6 +23,7 @@ use crate::lanes::local;
 use crate::lanes::neighbours::FIRST_SOURCE;
 use crate::lanes::pairs::Stage;
 use crate::lanes::path::Who;
+use crate::process::Process;
 use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload, SamplePath};
 
 /// No wait is longer.
@@ -37,7 +38,7 @@ fn start(domain_id: u32, local: bool) -> Executor {
     let config = ExecutorConfig { udp, local, driver: Driver::Inline, ..ExecutorConfig::default() };
     let executor = Executor::start(&config).unwrap();
     // Who does not find it here takes it for one of another process.
-    local::unregister(executor.inner.prefix);
+    Process::this().unregister(executor.inner.prefix);
     executor
 }
 
@@ -74,11 +75,12 @@ impl Pair {
         let writes =
             DataWriterQos { reliability: reliable(writes.reliability), history, resource_limits, ..writes };
         let reads = DataReaderQos { reliability: reliable(reads.reliability), history, ..reads };
-        let writer = near.with(|participant, now| {
+        let writer = near.inner.with(|participant, now| {
             participant.create_writer(now, endpoint::<_, PublisherQos>(writes.clone()))
         });
-        let reader =
-            far.with(|participant, now| participant.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
+        let reader = far
+            .inner
+            .with(|participant, now| participant.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
         let outlet = near.outlet(writer, &writes).unwrap();
         Pair { near, far, writes, writer, reader, outlet }
     }
@@ -86,7 +88,7 @@ impl Pair {
     /// One more writer of the kind is the one that is looked at from now on.
     fn add_writer(&mut self) {
         let qos = &self.writes;
-        self.writer = self.near.with(|participant, now| {
+        self.writer = self.near.inner.with(|participant, now| {
             participant.create_writer(now, endpoint::<_, PublisherQos>(qos.clone()))
         });
         self.outlet = self.near.outlet(self.writer, qos).unwrap();
@@ -342,7 +344,7 @@ fn what_is_no_longer_matched_is_neither_wanted_nor_offered() {
     let (writer, reader) = pair.guids();
     pair.drive_into_lane(&mut 0);
     let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
-    pair.far.with(|participant, now| participant.delete_reader(now, pair.reader));
+    pair.far.inner.with(|participant, now| participant.delete_reader(now, pair.reader));
     pair.drive("the pair ends", |pair| {
         let is_matched = |core: &mut Core| local::is_matched(&core.participant, writer, reader);
         !pair.near.inner.peek(is_matched) && !neighbour.pairs.is((writer, reader), |_| true)
@@ -419,7 +421,7 @@ fn what_a_participant_left_held_comes_back_with_the_end_of_its_process() {
     let mut kept = Vec::new();
     pair.drive("the sample is there", |pair| {
         let door = pair.far.door(pair.reader).unwrap();
-        pair.far.take(&door, &Selection::ANY, |sample| kept.push(sample.payload));
+        pair.far.take(&door, &Selection::ANY, |sample| kept.push(sample.payload)).unwrap();
         kept.iter().any(|payload| payload.len() == LEN)
     });
     let Pair { near, far, writer, mut outlet, .. } = pair;
@@ -455,9 +457,11 @@ fn who_comes_while_a_write_waits_may_take_its_place_in_the_lane() {
     let mut pair = Pair::between(participant(56), start(56, false), limits);
     let are_matched = |pair: &mut Pair| {
         let (out, far) = (&pair.near, &pair.far);
-        let one =
-            out.with(|p, _| p.writer(pair.writer).is_some_and(|w| w.publication_matched.current_count == 1));
+        let one = out
+            .inner
+            .with(|p, _| p.writer(pair.writer).is_some_and(|w| w.publication_matched.current_count == 1));
         one && far
+            .inner
             .with(|p, _| p.reader(pair.reader).is_some_and(|r| r.subscription_matched.current_count == 1))
     };
     pair.drive("both have matched", are_matched);
@@ -465,7 +469,7 @@ fn who_comes_while_a_write_waits_may_take_its_place_in_the_lane() {
     (0..before).for_each(|n| pair.write(n).unwrap());
     let reads = DataReaderQos { history: History::KeepAll, ..DataReaderQos::default() };
     let reads = DataReaderQos { reliability: pair.writes.reliability, ..reads };
-    let beside = pair.near.with(|p, now| p.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
+    let beside = pair.near.inner.with(|p, now| p.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
     let mut taken = Vec::new();
     for n in before..SAMPLES {
         pair.write(n).unwrap();

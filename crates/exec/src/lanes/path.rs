@@ -10,9 +10,9 @@ use taut_base::{Guid, GuidPrefix};
 use taut_lock::Mutex;
 
 use crate::executor::{Executor, Inner};
-use crate::lanes::local;
 use crate::lanes::neighbours::{ENDED, HOST_PROPERTY, NOT_JOINED};
 use crate::lanes::pairs::PAIRS;
+use crate::process::Process;
 
 /// Reasons that are kept: those of as many pairs as a neighbour may have. Lower and among many that are refused some are
 /// told less of why; higher and one that is met again and again under new names takes more memory.
@@ -108,7 +108,7 @@ impl Inner {
         if !self.local {
             return "local is off here".to_owned();
         }
-        if let Some(other) = local::find(remote.prefix) {
+        if let Some(other) = Process::this().find(remote.prefix) {
             let why = if other.local { NOT_JOINED } else { "local is off on the other side" };
             return why.to_owned();
         }

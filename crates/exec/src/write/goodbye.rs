@@ -115,16 +115,18 @@ mod tests {
         let (one, other) = (inline(domain_id), inline(domain_id));
         let [first, second] = [(); 2].map(|()| {
             let writes = endpoint::<_, PublisherQos>(DataWriterQos::default());
-            one.with(|participant, now| participant.create_writer(now, writes))
+            one.inner.with(|participant, now| participant.create_writer(now, writes))
         });
         let mut reads = DataReaderQos::default().keep_all();
         reads.reliability.kind = ReliabilityKind::Reliable;
         let reader = other
+            .inner
             .with(|participant, now| participant.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
         let matched =
-            |index| one.look(|of, _| of.writer(index).map(|of| of.publication_matched.current_count));
+            |index| one.inner.look(|of, _| of.writer(index).map(|of| of.publication_matched.current_count));
         drive(&[&one, &other], || {
-            let reads = other.look(|of, _| of.reader(reader).map(|of| of.subscription_matched.current_count));
+            let reads =
+                other.inner.look(|of, _| of.reader(reader).map(|of| of.subscription_matched.current_count));
             reads == Some(2) && [first, second].map(matched) == [Some(1); 2]
         });
         ([one, other], [first, second])
@@ -133,22 +135,24 @@ mod tests {
     #[test]
     fn who_only_answers_discovery_is_silent() {
         let ([one, other], [first, second]) = matched(109);
-        let has_all = || one.look(|of, _| [first, second].iter().all(|index| lags(of, *index).count() == 0));
-        let write = |index| one.with(|of, now| of.write(now, index, &mut new_write()).map(drop).unwrap());
+        let has_all =
+            || one.inner.look(|of, _| [first, second].iter().all(|index| lags(of, *index).count() == 0));
+        let write =
+            |index| one.inner.with(|of, now| of.write(now, index, &mut new_write()).map(drop).unwrap());
         [first, second].into_iter().for_each(write);
         drive(&[&one, &other], has_all);
 
         let since = monotonic_now();
         let mut elsewhere = endpoint::<_, PublisherQos>(DataWriterQos::default());
         elsewhere.topic_name = "Others".into();
-        let third = one.with(|of, now| of.create_writer(now, elsewhere));
-        let guid = one.look(|of, _| of.core().writer(third).unwrap().guid);
+        let third = one.inner.with(|of, now| of.create_writer(now, elsewhere));
+        let guid = one.inner.look(|of, _| of.core().writer(third).unwrap().guid);
         let until = since + AFTER;
         drive(&[&one, &other], || {
-            monotonic_now() > until && other.look(|of, _| of.core().endpoint(guid).is_some())
+            monotonic_now() > until && other.inner.look(|of, _| of.core().endpoint(guid).is_some())
         });
         [first, second].into_iter().for_each(write);
-        assert!(one.look(|of, now| {
+        assert!(one.inner.look(|of, now| {
             one.inner.silent.note(of, now, first, since);
             one.inner.silent.is_enough(of, now, second)
         }));
@@ -157,16 +161,17 @@ mod tests {
     #[test]
     fn who_answers_any_writer_is_not_silent() {
         let ([one, other], [first, second]) = matched(107);
-        let write = |index| one.with(|of, now| of.write(now, index, &mut new_write()).map(drop).unwrap());
-        let has_all = |index| one.look(|of, _| lags(of, index).count() == 0);
+        let write =
+            |index| one.inner.with(|of, now| of.write(now, index, &mut new_write()).map(drop).unwrap());
+        let has_all = |index| one.inner.look(|of, _| lags(of, index).count() == 0);
         let note = |since| {
-            one.look(|of, now| {
+            one.inner.look(|of, now| {
                 one.inner.silent.note(of, now, first, since);
                 now
             })
         };
         // As of when it was noted, however long the test has taken since.
-        let is_enough = |noted| one.look(|of, _| one.inner.silent.is_enough(of, noted, second));
+        let is_enough = |noted| one.inner.look(|of, _| one.inner.silent.is_enough(of, noted, second));
         let wait = || std::thread::sleep(AFTER.into());
 
         let since = monotonic_now();

@@ -28,8 +28,9 @@ impl Executor {
     /// Memory to write a payload of `len` bytes in place: in the writer's lane, where its readers on this machine look;
     /// without one of those, in a frame, if a port sends from frames.
     ///
-    /// *Errors*: [`Error::OutOfResources`] when the readers hold all that there is.
+    /// *Errors*: [`Error::OutOfResources`] when the readers hold all that there is; those of [`Executor::may_use`].
     pub fn lend(&self, outlet: &mut Outlet, pool: &mut Pool, len: usize) -> Result<Memory> {
+        self.may_use()?;
         outlet.refresh();
         if !outlet.has_readers
             && let Some(chunk) = pool.chunk(len)

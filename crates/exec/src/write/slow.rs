@@ -185,15 +185,16 @@ impl Executor {
     /// *Cost*: the token, and a look at each reader; not for the data path.
     pub fn slow_readers(&self, outlet: &Outlet) -> Vec<SlowReader> {
         let (now, wall) = (monotonic_now(), wall_clock_now());
-        let mut found = Vec::new();
-        self.inner.look(|participant, _| {
-            let core = participant.core();
+        let found = self.look(|participant, _| {
+            let (core, mut found) = (participant.core(), Vec::new());
             Behind::each(core, outlet, now, wall, |behind| {
                 let mut slow = SlowReader::none();
                 slow.set(core, &behind);
                 found.push(slow);
             });
+            found
         });
+        let mut found = found.unwrap_or_default();
         found.sort_unstable_by_key(|slow| std::cmp::Reverse((slow.samples_behind, slow.behind_for)));
         found
     }

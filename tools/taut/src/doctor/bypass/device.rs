@@ -1,6 +1,6 @@
 //! Whether the interface is one that a participant can have by XDP: it is there and up, it or the parent of its VLAN has the
-//! queues and no other program, and its frames fit. What only trying tells is not told: whether its driver has XDP,
-//! it is a bond, a program is attached above it, or a socket has the queue.
+//! queues and no other program on it or above, is no bond, and its frames fit. What only trying tells is not told: whether its
+//! driver has XDP, or a socket has the queue.
 
 use taut::{XdpLayer, XdpMode};
 use taut_nic::Device;
@@ -33,7 +33,8 @@ pub fn check(
     };
     let (place, vlan) = place(asked, device, Device::named);
     let found = [interface(name, asked, device, used)].into_iter().chain(vlan);
-    found.chain([queues(asked, &place), mtu(system, asked, &place), programs(asked, &place)]).collect()
+    let found = found.chain([queues(asked, &place), mtu(system, asked, &place), programs(asked, &place)]);
+    found.chain(bond(system, asked, &place)).chain(above(system, asked, &place, Device::named)).collect()
 }
 
 fn interface(name: &str, asked: &Asked, device: &Device, used: bool) -> Finding {
@@ -129,6 +130,53 @@ fn programs(asked: &Asked, Place { name: interface, device }: &Place) -> Finding
     }
     let cost = format!("{one}, for all VLANs: XDP on {} is behind its driver", asked.interface);
     Finding::worth_changing(name, seen, cost).mend(by_hand(end))
+}
+
+/// It has a driver, which is none of its own.
+fn bond(system: &System, asked: &Asked, Place { name: interface, .. }: &Place) -> Option<Finding> {
+    let name = "driver of XDP";
+    let is_bond = system.names(&format!("/sys/class/net/{interface}/bonding")).is_ok();
+    if !is_bond || asked.mode == XdpMode::Generic {
+        return None;
+    }
+    let seen = format!(
+        "{interface} is a bond: the kernel gives no frame of the interfaces that it is made of to a socket of it"
+    );
+    if asked.mode == XdpMode::Auto {
+        let cost = format!("XDP on {} is behind the driver", asked.interface);
+        return Some(Finding::worth_changing(name, seen, cost));
+    }
+    let cost = format!("native XDP on {} is refused: no participant can be made", asked.interface);
+    let auto = Mend::by_hand("xdp_mode = \"auto\"", Lasts::ForGood, "xdp_mode = \"native\"");
+    Some(Finding::harmful(name, seen, cost).mend(auto))
+}
+
+/// The kernel attaches no program below another. `look` finds an interface.
+fn above(
+    system: &System,
+    asked: &Asked,
+    Place { name: interface, device }: &Place,
+    look: impl Fn(&str) -> Result<Option<Device>, String>,
+) -> Option<Finding> {
+    let names =
+        system.names(&format!("/sys/class/net/{interface}")).ok().filter(|_| device.program.is_none())?;
+    let (above, program) = names.iter().find_map(|name| {
+        let above = name.strip_prefix("upper_")?;
+        Some((above, look(above).ok()??.program?))
+    })?;
+    let seen = format!(
+        "program {program} is attached to {above}, which is on {interface}: the kernel takes none below"
+    );
+    let end = format!("bpftool net   # end its owner, or `ip link set {above} xdp off`");
+    let mend = Mend::by_hand(end, Lasts::ForGood, "");
+    let name = "program above that of XDP";
+    let is_behind = asked.mode == XdpMode::Auto && ![interface, above].contains(&asked.interface.as_str());
+    if is_behind {
+        let cost = format!("XDP on {} is behind its driver", asked.interface);
+        return Some(Finding::worth_changing(name, seen, cost).mend(mend));
+    }
+    let cost = format!("XDP on {} is refused: no participant can be made", asked.interface);
+    Some(Finding::harmful(name, seen, cost).mend(mend))
 }
 
 #[cfg(test)]
@@ -234,5 +282,52 @@ mod tests {
                 found.cost
             );
         }
+    }
+
+    /// For each mode the state, and how the cost ends.
+    fn of_modes(find: impl Fn(&Asked) -> Option<Finding>) -> [Option<(State, String)>; 3] {
+        [XdpMode::Auto, XdpMode::Native, XdpMode::Generic].map(|mode| {
+            let found = find(&Asked { mode, ..asked(&[0]) })?;
+            assert!(found.state != State::Harmful || found.mend.is_some());
+            Some((found.state, found.cost))
+        })
+    }
+
+    #[test]
+    fn a_bond_has_no_driver_of_its_own() {
+        let place = || Place { name: "eth0".to_owned(), device: device(1_500, Some(1)) };
+        let (_directory, plain) = tree(&[("/sys/class/net/eth0/mtu", "1500")]);
+        assert_eq!(of_modes(|asked| bond(&plain, asked, &place())), [None, None, None]);
+        let (_directory, bonded) = tree(&[("/sys/class/net/eth0/bonding/mode", "active-backup 1")]);
+        let behind = (State::WorthChanging, "XDP on eth0 is behind the driver".to_owned());
+        let refused =
+            (State::Harmful, "native XDP on eth0 is refused: no participant can be made".to_owned());
+        assert_eq!(of_modes(|asked| bond(&bonded, asked, &place())), [Some(behind), Some(refused), None]);
+    }
+
+    #[test]
+    fn a_program_above_keeps_others_off() {
+        let (_directory, system) = tree(&[("/sys/class/net/eth0/upper_eth0.7/mtu", "1500")]);
+        let found = |name: &str, program, asked: &Asked| {
+            let asked = Asked { interface: name.to_owned(), mode: asked.mode, ..self::asked(&[0]) };
+            let place = Place { name: "eth0".to_owned(), device: device(1_500, Some(1)) };
+            above(&system, &asked, &place, |above| {
+                assert_eq!(above, "eth0.7");
+                Ok(Some(Device { program, ..device(1_500, Some(1)) }))
+            })
+        };
+        assert_eq!(of_modes(|asked| found("eth0", None, asked)), [None, None, None]);
+        let refused = |name: &str| {
+            Some((State::Harmful, format!("XDP on {name} is refused: no participant can be made")))
+        };
+        assert_eq!(of_modes(|asked| found("eth0", Some(7), asked)), [(); 3].map(|()| refused("eth0")));
+        let behind = Some((State::WorthChanging, "XDP on eth0.5 is behind its driver".to_owned()));
+        let [auto, native, _] = of_modes(|asked| found("eth0.5", Some(7), asked));
+        assert_eq!([auto, native], [behind, refused("eth0.5")]);
+        assert_eq!(
+            of_modes(|asked| found("eth0.7", Some(7), asked))[0],
+            refused("eth0.7"),
+            "it has it itself"
+        );
     }
 }

@@ -1,0 +1,111 @@
+//! Whose process a participant is. The child of a fork has the memory of all that its parent goes on with, and none of its
+//! threads: what one of them had locked stays locked there, and sockets, lanes and sequence numbers are the parent's.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock, Weak};
+
+use taut_base::{Error, GuidPrefix};
+use taut_lock::Mutex;
+use taut_port_shm::fork_word;
+
+use crate::executor::Inner;
+
+/// A process, and the participants that were made in it. The child of a fork has those that its parent had, which nobody
+/// drives there: their samples come by shared memory, as from any other process.
+pub(crate) struct Process {
+    id: u32,
+    /// The same number, and 0 in each child of a fork. [`NONE`] before Linux 4.14.
+    number: &'static AtomicU32,
+    /// A child has a list of its own: it has not the thread that may have had the lock of this one.
+    participants: Mutex<BTreeMap<GuidPrefix, Weak<Inner>>>,
+    /// That of a child.
+    next: OnceLock<Box<Process>>,
+}
+
+static NONE: AtomicU32 = AtomicU32::new(0);
+
+impl Process {
+    /// The one that calls.
+    pub fn this() -> &'static Process {
+        static FIRST: OnceLock<Box<Process>> = OnceLock::new();
+        let mut place = &FIRST;
+        loop {
+            let process = place.get_or_init(|| Box::new(Process::begin()));
+            if process.is_this() {
+                return process;
+            }
+            place = &process.next;
+        }
+    }
+
+    fn begin() -> Process {
+        let (id, number) = (std::process::id(), fork_word().unwrap_or(&NONE));
+        if !std::ptr::eq(number, &NONE) {
+            number.store(id, Relaxed);
+        }
+        Process { id, number, participants: Mutex::default(), next: OnceLock::new() }
+    }
+
+    /// Does it call, and not a child that was forked? *Cost*: a load of what nobody changes; before Linux 4.14 a system call.
+    #[inline]
+    pub fn is_this(&self) -> bool {
+        self.number.load(Relaxed) != 0 || self.is_told()
+    }
+
+    #[cold]
+    fn is_told(&self) -> bool {
+        std::ptr::eq(self.number, &NONE) && self.id == std::process::id()
+    }
+
+    /// Where it finds its number without a system call, and a child finds 0. `None` before Linux 4.14.
+    pub fn number(&self) -> Option<&'static AtomicU32> {
+        Some(self.number).filter(|number| !std::ptr::eq(*number, &NONE))
+    }
+
+    pub fn register(&self, prefix: GuidPrefix, inner: &Arc<Inner>) {
+        self.participants.lock().insert(prefix, Arc::downgrade(inner));
+    }
+
+    pub fn unregister(&self, prefix: GuidPrefix) {
+        self.participants.lock().remove(&prefix);
+    }
+
+    pub fn find(&self, prefix: GuidPrefix) -> Option<Arc<Inner>> {
+        self.participants.lock().get(&prefix)?.upgrade()
+    }
+
+    /// One that does not call.
+    #[cfg(test)]
+    pub fn parent() -> &'static Process {
+        let parent = Process::begin();
+        parent.number.store(0, Relaxed);
+        Box::leak(Box::new(parent))
+    }
+}
+
+/// What the child of a fork is told.
+#[cold]
+pub(crate) fn forked() -> Error {
+    Error::PreconditionNotMet(
+        "this participant was made by the process that forked this one: make one here after the fork".into(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::executor_tests::executor_with_lanes;
+
+    #[test]
+    fn a_participant_is_here_in_its_own_process_only() {
+        let (executor, ..) = executor_with_lanes();
+        let prefix = executor.inner.prefix;
+        assert!(Process::this().is_this() && Process::this().find(prefix).is_some());
+        let parent = Process::parent();
+        assert!(!parent.is_this() && parent.find(prefix).is_none());
+        // As it may be at the fork.
+        let _held = parent.participants.lock();
+        assert!(Process::this().participants.try_lock().is_some());
+    }
+}
