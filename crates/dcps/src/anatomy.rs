@@ -113,6 +113,13 @@ impl SampleAnatomy {
         })
     }
 
+    /// It is not there before it was given to the protocol, or came. Of several threads' clocks the latest is that of the
+    /// protocol, and this one's may be behind.
+    fn earliest_delivery(&self) -> Time {
+        let before = self.received.max(self.queued.filter(|_| self.one_clock));
+        before.unwrap_or_default()
+    }
+
     /// How long one stage took; `None` if it was not gone through, or cannot be told.
     pub fn stage(&self, stage: Stage) -> Option<Duration> {
         self.stages().find(|(of, _)| *of == stage)?.1
@@ -193,7 +200,7 @@ impl Anatomies {
         let now = now();
         for of in self.arriving.drain(..) {
             let one = &mut self.ring[of];
-            one.delivered = one.delivered.map(|_| now);
+            one.delivered = one.delivered.map(|_| now.max(one.earliest_delivery()));
             one.written = one.written.filter(|at| one.queued.is_some() || *at <= now);
         }
     }
@@ -289,6 +296,21 @@ mod tests {
         let sum: i64 = one.stages().map(|(_, time)| time.unwrap().0).sum();
         assert_eq!((one.total(), sum), (Some(Duration(10_000)), 10_000));
         assert_eq!((one.stage(Stage::Wire), one.stage(Stage::Lane)), (Some(Duration(6_100)), None));
+    }
+
+    #[test]
+    fn no_stage_ends_before_it_begins_where_threads_clocks_differ() {
+        let mut seen = Anatomies::new(4);
+        let local = Passage { sent: None, received: None, ..passage(Clock::Own) };
+        let far = passage(Clock::Other);
+        for (n, passage) in [(1, local), (2, far)] {
+            seen.note_passage(WRITER, number(n), Passage { queued: Time(9_000), ..passage });
+            seen.note_delivered(WRITER, number(n), Time(8_700), Time(9_000));
+        }
+        // The thread that delivers reads a clock that is behind that of who held the token before.
+        seen.end_delivery(|| Time(8_600));
+        let delivered = seen.iter().map(|one| one.delivered).collect::<Vec<_>>();
+        assert_eq!(delivered, [Some(Time(9_000)), Some(Time(8_700))]);
     }
 
     #[test]

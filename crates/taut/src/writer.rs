@@ -318,9 +318,13 @@ mod tests {
         pixels: Vec<u8>,
     }
 
+    const SOON: Duration = Duration::from_secs(30);
+
     fn write(writer: &DataWriter<Image>, reader: &DataReader<Image>, len: usize) -> bool {
         let image = Image { name: "front".into(), pixels: (0..len).map(|at| (at * 7 + len) as u8).collect() };
         writer.write(&image).unwrap();
+        // Until the reader is in the lane another thread may hold the token, which is to deliver it.
+        reader.wait(SOON).unwrap();
         assert_eq!(reader.take_next().unwrap().unwrap().data, Some(image));
         let Tools { pool, .. } = &mut *writer.untyped.tools.borrow_mut();
         let mut buffer = pool.claim();
@@ -339,7 +343,7 @@ mod tests {
         assert!(!write(&writer, &reader, 100_000), "the first one's length is not known");
         let begun = std::time::Instant::now();
         while !write(&writer, &reader, 100_000) {
-            assert!(begun.elapsed().as_secs() < 30, "the reader joins the lane");
+            assert!(begun.elapsed() < SOON.into(), "the reader joins the lane");
         }
         for len in [100_000, 110_000, 90_000, 3, 100_000, 200_000] {
             assert!(write(&writer, &reader, len), "{len}");

@@ -313,21 +313,36 @@ fn several_threads_wait_at_one_participant() {
     }
 }
 
+/// Waits until a thread of this process sleeps.
+fn await_sleep(thread: i32) {
+    let sleeps = || {
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
+    };
+    let until = Instant::now() + SOON.into();
+    while !sleeps() {
+        assert!(Instant::now() < until, "the thread does not sleep");
+    }
+}
+
 #[test]
 fn a_local_write_wakes_a_waiting_thread_at_once() {
-    let one = participant(24);
+    // No timer helps before the limit.
+    let seldom = Duration::from_secs(600);
+    let spin = Duration::ZERO;
+    let quiet = Config { announcement_period: seldom, lease_duration: seldom.times(3), spin, ..config(24) };
+    let one = DomainParticipant::with_config(&quiet).unwrap();
     let (writer, reader) = pair(&one, &one, "Local", &reliable());
-    let (send, waits) = mpsc::channel();
-    let waiter = std::thread::spawn(move || {
-        send.send(()).unwrap();
-        reader.wait(SOON).unwrap();
-        reader.take_next().unwrap().unwrap().data.unwrap().value
+    settle(&one);
+    let ((begin, begun), (send, found)) = (mpsc::channel(), mpsc::channel());
+    std::thread::spawn(move || {
+        begin.send(nix::unistd::gettid().as_raw()).unwrap();
+        let outcome = reader.wait(SOON.times(10));
+        let _ = send.send(outcome.map(|()| reader.take_next().unwrap().unwrap().data.unwrap().value));
     });
-    waits.recv().unwrap();
-    let start = Instant::now();
+    await_sleep(begun.recv().unwrap());
     writer.write(&Number { value: 9 }).unwrap();
-    assert_eq!(waiter.join().unwrap(), 9);
-    assert!(start.elapsed() < std::time::Duration::from_secs(1), "no timer had to help");
+    assert_eq!(found.recv_timeout(SOON.into()), Ok(Ok(9)), "it sleeps on");
 }
 
 /// Notes that a task is to be polled again.

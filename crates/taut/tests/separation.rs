@@ -2,7 +2,9 @@
 
 use std::sync::mpsc;
 
-use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, Qos, Timestamp};
+use taut::{
+    Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, Qos, SamplePath, Timestamp,
+};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -13,8 +15,12 @@ struct Number {
 const SOON: Duration = Duration::from_secs(20);
 const LAST: u32 = 99;
 
-/// A writer and a reader in one participant, or in two.
-fn pair(domain_id: u32, local: bool, alone: bool) -> (DataWriter<Number>, DataReader<Number>) {
+/// A writer and a reader in one participant, or in two; and the participant of the writer.
+fn ends(
+    domain_id: u32,
+    local: bool,
+    alone: bool,
+) -> (DomainParticipant, DataWriter<Number>, DataReader<Number>) {
     let config = Config { domain_id, interfaces: vec!["lo".into()], local, ..Config::default() };
     let open = || DomainParticipant::with_config(&config).unwrap();
     let one = open();
@@ -25,6 +31,11 @@ fn pair(domain_id: u32, local: bool, alone: bool) -> (DataWriter<Number>, DataRe
     let reader = other.topic("Burst").unwrap().reader(qos).unwrap();
     writer.wait_matched(SOON).unwrap();
     reader.wait_matched(SOON).unwrap();
+    (one, writer, reader)
+}
+
+fn pair(domain_id: u32, local: bool, alone: bool) -> (DataWriter<Number>, DataReader<Number>) {
+    let (_, writer, reader) = ends(domain_id, local, alone);
     (writer, reader)
 }
 
@@ -72,7 +83,13 @@ fn a_listener_hears_of_it() {
 #[test]
 fn what_was_written_apart_comes_however_late_it_is_taken() {
     for (domain_id, alone, is_of_caller) in [(103, false, false), (104, true, false), (105, false, true)] {
-        let (writer, reader) = pair(domain_id, true, alone);
+        let (one, writer, reader) = ends(domain_id, true, alone);
+        // Over the network it is about when they come, which may be at once.
+        let begun = std::time::Instant::now();
+        while one.matches().iter().all(|found| found.path != Some(SamplePath::Process)) {
+            assert!(begun.elapsed() < SOON.into(), "{:?}", one.matches());
+            std::thread::yield_now();
+        }
         for value in 0..3 {
             if is_of_caller {
                 writer.write_with_timestamp(&Number { value }, Timestamp::from_unix_ns(1)).unwrap();

@@ -28,6 +28,11 @@ const ROUNDS: u32 = 1_000;
 const MARK: Signal = Signal::SIGURG;
 /// The system calls of the marks themselves, and of the statistics between them.
 const OF_MARKS: u64 = 12;
+/// Such rounds are played so often: discovery, and the look at the interface that is taken each second, falls into some.
+const PLAYS: usize = 8;
+/// The number of a `sendto` without bytes, which has the kernel send what is in a ring. One with bytes asks netlink who has an
+/// address, as often as timers say so.
+const KICK: i64 = -1;
 
 struct Pings {
     participant: DomainParticipant,
@@ -71,18 +76,20 @@ fn polls() {
     println!("\nready {}", gettid());
     std::io::stdin().read_line(&mut String::new()).unwrap();
     pings.play(WARM_UP);
-    raise(MARK).unwrap();
-    let before = pings.participant.stats();
-    let begun = Instant::now();
-    pings.play(ROUNDS);
-    let elapsed = begun.elapsed();
-    raise(MARK).unwrap();
-    let after = pings.participant.stats();
-    let since = |of: fn(&Stats) -> u64| of(&after) - of(&before);
-    let kicks = since(|stats| stats.frames.unwrap().kicks);
-    let by_sockets = since(|stats| stats.port.send_calls + stats.port.receive_calls);
-    let sent = since(|stats| stats.frames.unwrap().datagrams_out);
-    println!("\nrounds {kicks} {by_sockets} {sent} {}", elapsed.as_micros());
+    for _ in 0..PLAYS {
+        raise(MARK).unwrap();
+        let before = pings.participant.stats();
+        let begun = Instant::now();
+        pings.play(ROUNDS);
+        let elapsed = begun.elapsed();
+        raise(MARK).unwrap();
+        let after = pings.participant.stats();
+        let since = |of: fn(&Stats) -> u64| of(&after) - of(&before);
+        let kicks = since(|stats| stats.frames.unwrap().kicks);
+        let by_sockets = since(|stats| stats.port.send_calls + stats.port.receive_calls);
+        let sent = since(|stats| stats.frames.unwrap().datagrams_out);
+        println!("\nrounds {kicks} {by_sockets} {sent} {}", elapsed.as_micros());
+    }
 }
 
 /// What the child says behind this word.
@@ -91,36 +98,56 @@ fn says(lines: &mut impl Iterator<Item = String>, word: &str) -> Vec<u64> {
     line.split_whitespace().map(|number| number.parse().unwrap()).collect()
 }
 
-/// The number of the system call that a thread, which is stopped, is in.
+/// The number of the system call that a thread, which is stopped, is in; [`KICK`] for one that sends nothing.
 fn call(thread: Pid) -> i64 {
     let shown = std::fs::read_to_string(format!("/proc/{thread}/syscall")).unwrap();
-    shown.split(' ').next().unwrap().parse().unwrap()
+    let mut words = shown.split(' ');
+    let call = words.next().unwrap().parse().unwrap();
+    let is_empty = words.nth(2) == Some("0x0");
+    if call == libc::SYS_sendto && is_empty { KICK } else { call }
 }
 
-/// How often a thread makes each system call between two marks; it waits for a line before the first one.
-fn counted(child: &mut Child, thread: Pid) -> BTreeMap<i64, u64> {
+/// How often a thread makes each system call between the two marks of each play; it waits for a line before the first one.
+fn counted(child: &mut Child, thread: Pid) -> Vec<BTreeMap<i64, u64>> {
     ptrace::seize(thread, ptrace::Options::PTRACE_O_TRACESYSGOOD).unwrap();
     ptrace::interrupt(thread).unwrap();
-    let (mut marks, mut calls, mut is_in_call) = (0, BTreeMap::new(), false);
+    let (mut marks, mut calls, mut is_in_call) = (0, vec![BTreeMap::new(); PLAYS], false);
     loop {
         match waitpid(thread, Some(WaitPidFlag::__WALL)).unwrap() {
             // Each stops it when it begins and when it ends.
             WaitStatus::PtraceSyscall(_) => {
                 is_in_call = !is_in_call;
-                if is_in_call && marks == 1 {
-                    *calls.entry(call(thread)).or_default() += 1;
+                if is_in_call && marks % 2 == 1 {
+                    *calls[marks / 2].entry(call(thread)).or_default() += 1;
                 }
             }
             WaitStatus::Stopped(_, MARK) => marks += 1,
             WaitStatus::PtraceEvent(..) => child.stdin.as_mut().unwrap().write_all(b"\n").unwrap(),
             other => panic!("{other:?}"),
         }
-        if marks == 2 {
+        if marks == 2 * PLAYS {
             ptrace::detach(thread, None).unwrap();
             return calls;
         }
         ptrace::syscall(thread, None).unwrap();
     }
+}
+
+/// Looks at the calls of a play, of which the child has said so much. Returns how many there are of others, beside those for
+/// samples and discovery by sockets.
+fn others(calls: &BTreeMap<i64, u64>, said: &[u64]) -> i64 {
+    let [kicks, by_sockets, sent, elapsed_us] = said[..] else { panic!("four numbers") };
+    println!("{calls:?}; {kicks} kicks, {by_sockets} by sockets, {sent} datagrams, {elapsed_us} us");
+    // Where the kernel copies, each flush needs a call; an acknowledgment may have one of its own.
+    assert!(sent >= ROUNDS.into() && kicks <= sent, "{kicks} kicks for {sent} datagrams");
+    // ASKS_KERNEL of the driver.
+    let looks = elapsed_us / 50 + 1;
+    let of = |call: i64| calls.get(&call).copied().unwrap_or_default();
+    let kicked = of(KICK);
+    assert_eq!(kicked, kicks, "calls that kick, and those that are told");
+    let looked = of(libc::SYS_epoll_pwait2);
+    assert!(looked > 0 && looked <= looks, "{looked} looks, {looks} are due");
+    (calls.values().sum::<u64>() - kicked - looked) as i64 - by_sockets as i64
 }
 
 #[test]
@@ -139,23 +166,10 @@ fn who_polls_calls_the_kernel_to_send_and_to_look_now_and_then() {
         reader.on_data_available(move |sample| back.write(&sample.data.unwrap()).unwrap());
 
         let [thread] = says(&mut lines, "ready ")[..] else { panic!("it says which thread polls") };
-        let calls = counted(&mut child.0, Pid::from_raw(thread as i32));
-        let [kicks, by_sockets, sent, elapsed_us] = says(&mut lines, "rounds ")[..] else {
-            panic!("four numbers")
-        };
-        println!("{calls:?}; {kicks} kicks, {by_sockets} by sockets, {sent} datagrams, {elapsed_us} us");
-        // Where the kernel copies, each flush needs a call; an acknowledgment may have one of its own.
-        assert!(sent >= ROUNDS.into() && kicks <= sent, "{kicks} kicks for {sent} datagrams");
-        // ASKS_KERNEL of the driver.
-        let looks = elapsed_us / 50 + 1;
-        let of = |call: i64| calls.get(&call).copied().unwrap_or_default();
-        let kicked = of(libc::SYS_sendto);
-        assert!((kicks..=kicks + by_sockets).contains(&kicked), "{kicked} calls that kick, {kicks} are told");
-        let looked = of(libc::SYS_epoll_pwait2);
-        assert!(looked > 0 && looked <= looks, "{looked} looks, {looks} are due");
-        // Discovery, its timers, and the marks.
-        let others = calls.values().sum::<u64>() - kicked - looked;
-        assert!(others <= by_sockets + OF_MARKS, "{others} others: {calls:?}");
+        let plays = counted(&mut child.0, Pid::from_raw(thread as i32));
+        let others = plays.iter().map(|calls| others(calls, &says(&mut lines, "rounds ")));
+        let least = others.min().unwrap();
+        assert!(least <= OF_MARKS as i64, "{least} others");
         assert!(child.0.wait().unwrap().success());
     });
 }
