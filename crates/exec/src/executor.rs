@@ -1,6 +1,6 @@
 //! Drives one participant: how it starts, waits and ends. What is done with the token is in `token` and `writes`.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use taut_base::{Duration, Error, GuidPrefix, Result, Time};
@@ -41,8 +41,8 @@ pub struct Executor {
     pub(crate) background: Option<Background>,
     /// It shares the participant with the executor that started it, and does not end it.
     pub(crate) is_guest: bool,
-    /// The process that has made it.
-    pub(crate) process: &'static Process,
+    /// 0 in a child of the process that has made it.
+    pub(crate) process: &'static AtomicU32,
 }
 
 pub(crate) struct Inner {
@@ -355,7 +355,7 @@ impl Executor {
     /// Is this the child of a fork, which has the memory of what its parent goes on with? What ends here does not end there.
     #[inline]
     pub fn is_forked(&self) -> bool {
-        !self.process.is_this()
+        self.process.load(Ordering::Relaxed) == 0
     }
 
     /// May the calling process use it? All that takes its locks, waits for its threads or writes into its memory asks before,
@@ -370,7 +370,7 @@ impl Executor {
     /// Says goodbye to the peers and ends the background thread.
     fn close(&mut self) {
         self.inner.reports.close();
-        self.process.unregister(self.inner.prefix);
+        Process::this().unregister(self.inner.prefix);
         self.inner.with(|participant, _| participant.leave());
         (0..LEAVE_STEPS).any(|_| self.tell_all());
         self.inner.closing.store(true, Ordering::SeqCst);

@@ -158,7 +158,7 @@ fn a_participant_does_not_leave_with_a_child_of_its_process() {
     let sockets = [UdpSocket::bind("127.0.0.1:0").unwrap()];
     let mut executor = beside(&sockets, 60);
     let (prefix, parent) = (executor.inner.prefix, Arc::downgrade(&executor.inner));
-    executor.process = Process::parent();
+    executor.process = Process::parent().word();
     drop(executor);
     assert!(Process::this().find(prefix).is_some() && parent.upgrade().is_some(), "it goes on in the parent");
     // On loopback what was sent is there.

@@ -15,15 +15,15 @@ use crate::executor::Inner;
 /// drives there: their samples come by shared memory, as from any other process.
 pub(crate) struct Process {
     id: u32,
-    /// The same number, and 0 in each child of a fork. [`NONE`] before Linux 4.14.
-    number: &'static AtomicU32,
+    word: &'static AtomicU32,
     /// A child has a list of its own: it has not the thread that may have had the lock of this one.
     participants: Mutex<BTreeMap<GuidPrefix, Weak<Inner>>>,
     /// That of a child.
     next: OnceLock<Box<Process>>,
 }
 
-static NONE: AtomicU32 = AtomicU32::new(0);
+/// In the place of a word before Linux 4.14, where nothing tells a child.
+static UNTOLD: AtomicU32 = AtomicU32::new(1);
 
 impl Process {
     /// The one that calls.
@@ -40,27 +40,19 @@ impl Process {
     }
 
     fn begin() -> Process {
-        let (id, number) = (std::process::id(), fork_word().unwrap_or(&NONE));
-        if !std::ptr::eq(number, &NONE) {
-            number.store(id, Relaxed);
-        }
-        Process { id, number, participants: Mutex::default(), next: OnceLock::new() }
+        let word = fork_word().inspect(|word| word.store(1, Relaxed)).unwrap_or(&UNTOLD);
+        Process { id: std::process::id(), word, participants: Mutex::default(), next: OnceLock::new() }
     }
 
-    /// Does it call, and not a child that was forked? *Cost*: a load of what nobody changes; before Linux 4.14 a system call.
-    #[inline]
-    pub fn is_this(&self) -> bool {
-        self.number.load(Relaxed) != 0 || self.is_told()
+    /// Does it call, and not a child that was forked? By its number, too: one that is told by nothing else has a list of its
+    /// own all the same.
+    fn is_this(&self) -> bool {
+        self.word.load(Relaxed) != 0 && self.id == std::process::id()
     }
 
-    #[cold]
-    fn is_told(&self) -> bool {
-        std::ptr::eq(self.number, &NONE) && self.id == std::process::id()
-    }
-
-    /// Where it finds its number without a system call, and a child finds 0. `None` before Linux 4.14.
-    pub fn number(&self) -> Option<&'static AtomicU32> {
-        Some(self.number).filter(|number| !std::ptr::eq(*number, &NONE))
+    /// What is 1 in it, and 0 in each child of a fork.
+    pub fn word(&self) -> &'static AtomicU32 {
+        self.word
     }
 
     pub fn register(&self, prefix: GuidPrefix, inner: &Arc<Inner>) {
@@ -77,10 +69,10 @@ impl Process {
 
     /// One that does not call.
     #[cfg(test)]
-    pub fn parent() -> &'static Process {
+    pub fn parent() -> Process {
         let parent = Process::begin();
-        parent.number.store(0, Relaxed);
-        Box::leak(Box::new(parent))
+        parent.word.store(0, Relaxed);
+        parent
     }
 }
 

@@ -173,7 +173,7 @@ impl Executor {
     }
 
     fn guest(inner: Arc<Inner>) -> Executor {
-        Executor { inner, background: None, is_guest: true, process: Process::this() }
+        Executor { inner, background: None, is_guest: true, process: Process::this().word() }
     }
 }
 

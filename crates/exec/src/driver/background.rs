@@ -99,7 +99,7 @@ impl Background {
 /// *Errors*: there is none to be had, or none as it is to be scheduled; the participant leaves again then, as others have
 /// heard of it.
 pub(crate) fn executor(inner: Arc<Inner>, config: &ExecutorConfig) -> Result<Executor> {
-    let mut executor = Executor { inner, background: None, is_guest: false, process: Process::this() };
+    let mut executor = Executor { inner, background: None, is_guest: false, process: Process::this().word() };
     if config.driver != Driver::Inline {
         let background = spawn(&executor.inner, config)?;
         *executor.inner.background_thread.lock() = Some(background.thread().clone());

@@ -454,10 +454,7 @@ impl Inner {
         let memory = Memory::create("feedback", FEEDBACK_LEN)
             .and_then(|memory| memory.commit(0, FEEDBACK_LEN).map(|()| memory));
         let feedback = memory.as_ref().ok().and_then(|memory| Feedback::new(memory.region()));
-        let feedback = feedback.map(|feedback| match Process::this().number() {
-            Some(number) => feedback.of_process(number),
-            None => feedback,
-        });
+        let feedback = feedback.map(|feedback| feedback.of_process(Process::this().word()));
         if let Err(error) = &memory {
             self.neighbours.tell_why(Who::Pair(writer, reader), &error.to_string());
         }

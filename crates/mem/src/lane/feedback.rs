@@ -28,7 +28,7 @@ pub struct Feedback {
     region: Region,
     /// Known to this process alone.
     abandoned: AtomicBool,
-    /// Where a process finds its number, and that of the reader's, if a child of a fork has this memory, too.
+    /// A word that children of a fork find changed, and what it is in the reader's process, if they have this memory, too.
     process: Option<(&'static AtomicU32, u32)>,
 }
 
@@ -40,16 +40,16 @@ impl Feedback {
     }
 
     /// The same of a reader of this process in memory that children of a fork have, too: what they drop is held on.
-    /// `number` has that of the process that looks, each its own.
-    pub fn of_process(self, number: &'static AtomicU32) -> Feedback {
-        let process = Some((number, number.load(StdOrdering::Relaxed)));
+    /// `word` is another in those.
+    pub fn of_process(self, word: &'static AtomicU32) -> Feedback {
+        let process = Some((word, word.load(StdOrdering::Relaxed)));
         Feedback { process, ..self }
     }
 
     /// Is this the reader's process? *Cost*: one load, of what nobody changes.
     #[inline]
     pub(crate) fn is_of_this_process(&self) -> bool {
-        self.process.is_none_or(|(number, of)| number.load(StdOrdering::Relaxed) == of)
+        self.process.is_none_or(|(word, of)| word.load(StdOrdering::Relaxed) == of)
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
