@@ -69,6 +69,12 @@ fn who_takes_a_long_history_holds_up_no_other_reader() {
     pair.network.start(late);
     pair.reader_on(late, durable());
     pair.run_until_matched();
+    let joining = |pair: &Pair| {
+        let writer =
+            pair.network.participant(Pair::WRITER).and_then(|p| p.core().writer(pair.writers[0].index));
+        writer.into_iter().flat_map(|writer| writer.lags()).filter(|lag| lag.is_joining).count()
+    };
+    assert_eq!(joining(&pair), 1, "the one that is waited for last");
     let (all, mut taken) = (history + 6_000, Vec::new());
     for number in history + 1..=all {
         assert!(pair.write(1, 64).is_ok(), "number {number} waits for who has taken {} samples", taken.len());
@@ -77,6 +83,7 @@ fn who_takes_a_long_history_holds_up_no_other_reader() {
         taken.extend(pair.take_numbers_from(1));
     }
     assert!(pair.run_until(second().times(5), |pair| pair.is_acknowledged(0)), "{} taken", taken.len());
+    assert_eq!(joining(&pair), 0);
     taken.extend(pair.take_numbers_from(1));
     assert_eq!(taken, (1..=all).collect::<Vec<u64>>());
 }
