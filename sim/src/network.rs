@@ -303,8 +303,11 @@ impl Network {
             anatomy: options.anatomy.map(|clock| Anatomy { samples: 64, clock: clock.into() }),
         };
         self.say(node, "starts");
+        let local = self.local_now(node);
         let place = &mut self.nodes[node];
         let mut participant = DomainParticipant::new(config);
+        // What is local may expire before anything has come.
+        participant.set_wall_clock(local, stamp(self.now));
         if let Some(max) = place.options.max_rate {
             participant.set_max_rate(max);
         }

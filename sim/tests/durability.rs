@@ -49,6 +49,45 @@ fn samples_before_and_after_the_match_come_in_order() {
     assert_eq!(pair.take_numbers(), (1..=800).collect::<Vec<u64>>());
 }
 
+/// More history than a KEEP_ALL writer may have under way, to a reader that takes its time, while the stream goes on.
+#[test]
+fn who_takes_a_long_history_holds_up_no_other_reader() {
+    let mut pair = Pair::new(9);
+    pair.reader(Qos::default().reliable().keep_all());
+    pair.writer(durable());
+    pair.run_until_matched();
+    let history = 5 * limits::WINDOW_CHANGES as u64;
+    for _ in 0..history {
+        pair.write(1, 64).unwrap();
+        pair.run_for(Duration::from_micros(50));
+        pair.take_numbers();
+    }
+    assert!(pair.run_until(second(), |pair| pair.is_acknowledged(0)));
+    pair.take_numbers();
+    let slow = NodeOptions { service: Duration::from_micros(200), ..NodeOptions::default() };
+    let late = pair.network.add(slow);
+    pair.network.start(late);
+    pair.reader_on(late, durable());
+    pair.run_until_matched();
+    let joining = |pair: &Pair| {
+        let writer =
+            pair.network.participant(Pair::WRITER).and_then(|p| p.core().writer(pair.writers[0].index));
+        writer.into_iter().flat_map(|writer| writer.lags()).filter(|lag| lag.is_joining).count()
+    };
+    assert_eq!(joining(&pair), 1, "the one that is waited for last");
+    let (all, mut taken) = (history + 6_000, Vec::new());
+    for number in history + 1..=all {
+        assert!(pair.write(1, 64).is_ok(), "number {number} waits for who has taken {} samples", taken.len());
+        pair.run_for(Duration::from_millis(1));
+        assert_eq!(pair.take_numbers(), [number]);
+        taken.extend(pair.take_numbers_from(1));
+    }
+    assert!(pair.run_until(second().times(5), |pair| pair.is_acknowledged(0)), "{} taken", taken.len());
+    assert_eq!(joining(&pair), 0);
+    taken.extend(pair.take_numbers_from(1));
+    assert_eq!(taken, (1..=all).collect::<Vec<u64>>());
+}
+
 #[test]
 fn a_volatile_late_joiner_gets_nothing_old() {
     // The second of each pair asks for less than is offered: a durable writer, a volatile reader.

@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
-use taut_base::{Duration, Error, ErrorText, InstanceHandle, Result, Time};
+use taut_base::{Duration, Error, ErrorText, Guid, InstanceHandle, Result, Time};
 use taut_dcps::{
-    DomainParticipant, Entity, OfferedDeadlines, Passed, Pulled, ReaderSide, Sample, SampleAnatomy,
+    DomainParticipant, Endpoint, Entity, OfferedDeadlines, Passed, Pulled, ReaderSide, Sample, SampleAnatomy,
     SampleInfo, Selection, StatusMask, Taken, Write,
 };
 use taut_lock::MutexGuard;
 use taut_mem::{Bytes, Chunks};
-use taut_qos::DataWriterQos;
+use taut_qos::{DataReaderQos, DataWriterQos, SubscriberQos};
 use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{ReaderIndex, WriterIndex};
 
@@ -121,6 +121,22 @@ fn falls() -> Error {
 }
 
 impl Executor {
+    /// Makes a reader, which gets the history of writers of its participant at once. Returns also its name.
+    ///
+    /// *Errors*: those of [`Executor::may_use`].
+    pub fn create_reader(
+        &self,
+        endpoint: Endpoint<DataReaderQos, SubscriberQos>,
+    ) -> Result<(ReaderIndex, Guid)> {
+        self.with(|participant, now| {
+            // Whether history is too old is asked before anybody says that the clock matters. It may have been set since the last
+            // time.
+            participant.set_wall_clock(monotonic_now(), wall_clock_now());
+            let index = participant.create_reader(now, endpoint);
+            (index, participant.core().reader(index).map_or(Guid::UNKNOWN, |reader| reader.guid))
+        })
+    }
+
     /// The door of a reader that was just created.
     pub fn door(&self, index: ReaderIndex) -> Option<Arc<Door>> {
         self.inner.doors.get(index)

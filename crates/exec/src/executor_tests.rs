@@ -125,6 +125,23 @@ fn a_clock_that_is_set_back_makes_no_new_sample_old() {
     }
 }
 
+/// It was set back since, and the writer beside a new reader has had none whose samples expire.
+#[test]
+fn a_clock_that_is_set_back_makes_no_history_old() {
+    let lifespan = Duration::from_secs(60);
+    let writes = DataWriterQos { lifespan, ..DataWriterQos::default() }.transient_local();
+    let executor = inline(57);
+    let writer = executor
+        .inner
+        .with(|participant, now| participant.create_writer(now, endpoint::<_, PublisherQos>(writes)));
+    let mut outlet = executor.outlet(writer, &DataWriterQos::default()).unwrap();
+    let before = Timestamp::from_unix_ns(wall_clock_now().to_unix_ns() + Duration::from_secs(3_600).0);
+    executor.inner.peek(|core| core.participant.set_wall_clock(core.now, before));
+    write(&executor, &mut outlet, 1);
+    let (reader, _) = executor.create_reader(endpoint(DataReaderQos::default().transient_local())).unwrap();
+    assert_eq!(take(&executor, reader), [1]);
+}
+
 /// A participant that announces itself to these.
 fn beside(sockets: &[UdpSocket], domain_id: u32) -> Executor {
     let initial_peers = sockets.iter().map(|socket| socket.local_addr().unwrap().to_string()).collect();

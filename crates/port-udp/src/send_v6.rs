@@ -1,40 +1,34 @@
 //! Datagrams that leave over IPv6.
 
-use std::collections::BTreeMap;
 use std::io::IoSlice;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use taut_base::{Locator, Result};
 
 use crate::interface::is_of_link;
+use crate::links::Links;
 use crate::mark::Marked;
 use crate::send::{How, Refused, Sender, open_multicast, send_by};
 use crate::stats::Stats;
 use crate::{Interface, UdpConfig};
-
-/// Peers whose links are remembered. A locator has no room for the link: it is that by which the peer was heard.
-/// Lower forgets peers of a crowded link, higher lets somebody who invents peers fill memory.
-const PEERS: usize = 4_096;
 
 pub(crate) struct SenderV6 {
     pub(crate) unicast: Marked,
     /// One for each interface.
     multicast: Vec<(IpAddr, Marked)>,
     /// By which interface peers are reached whose addresses are of the link.
-    links: BTreeMap<Ipv6Addr, u32>,
-    /// The interface for those that were never heard.
-    first_link: u32,
+    links: Links,
 }
 
 impl SenderV6 {
     pub(crate) fn new(unicast: Marked) -> SenderV6 {
-        SenderV6 { unicast, multicast: Vec::new(), links: BTreeMap::new(), first_link: 0 }
+        SenderV6 { unicast, multicast: Vec::new(), links: Links::default() }
     }
 
     pub(crate) fn follow(&mut self, config: &UdpConfig, interfaces: &[Interface]) -> Result<()> {
         let v6 = || interfaces.iter().filter(|own| own.address.is_ipv6());
         self.multicast = open_multicast(config, v6())?;
-        self.first_link = v6().find(|own| !own.loopback).map_or(0, |own| own.index);
+        self.links.follow(v6());
         Ok(())
     }
 }
@@ -43,11 +37,7 @@ impl Sender {
     /// A peer whose address is of the link is reached by this interface.
     pub(crate) fn learn_link(&mut self, peer: Ipv6Addr, interface: u32) {
         let Some(v6) = &mut self.v6 else { return };
-        if v6.links.len() >= PEERS && !v6.links.contains_key(&peer) {
-            v6.links.clear();
-        }
-        let before = v6.links.insert(peer, interface).unwrap_or(v6.first_link);
-        if before != interface {
+        if v6.links.learn(peer, interface) {
             self.paths.forget_one(peer.into());
         }
     }
@@ -58,7 +48,7 @@ impl Sender {
         if let SocketAddr::V6(address) = &mut address {
             let v6 = self.v6.as_ref()?;
             if is_of_link((*address.ip()).into()) {
-                address.set_scope_id(v6.links.get(address.ip()).copied().unwrap_or(v6.first_link));
+                address.set_scope_id(v6.links.find(*address.ip()));
             }
         }
         Some(address)

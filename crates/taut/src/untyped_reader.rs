@@ -87,10 +87,7 @@ impl UntypedReader {
         endpoint.group.check()?;
         let executor = Arc::clone(&participant.executor);
         let qos = endpoint.qos.clone();
-        let (index, guid) = executor.with(|participant, now| {
-            let index = participant.create_reader(now, endpoint);
-            (index, participant.core().reader(index).map_or(Guid::UNKNOWN, |reader| reader.guid))
-        })?;
+        let (index, guid) = executor.create_reader(endpoint)?;
         let door = executor.door(index).expect("invariant: the reader was just created");
         Ok(UntypedReader { executor, index, door, guid, qos })
     }

@@ -83,12 +83,14 @@ struct Behind {
     since: Option<Duration>,
     last_answer: Option<Duration>,
     sent_again: u64,
+    /// It is taking a history: others are waited for first.
+    is_joining: bool,
 }
 
 impl Behind {
-    /// What puts one before another.
-    fn how_far(&self) -> (u64, Option<Duration>) {
-        (self.samples, self.since)
+    /// What puts one before another: how far it is behind, and for who waits with a write, whether that is for this reader.
+    fn how_far(&self, writes: bool) -> (bool, u64, Option<Duration>) {
+        (!(writes && self.is_joining), self.samples, self.since)
     }
 
     /// Calls with each reliable reader that does not have all that was written.
@@ -107,6 +109,7 @@ impl Behind {
                 since: lag.since.map(|since| ago(now, since)),
                 last_answer: lag.heard.map(|heard| ago(now, heard)),
                 sent_again: lag.sent_again,
+                is_joining: lag.is_joining,
             };
             outlet.each_lag(|lane| {
                 if lane.reader == guid {
@@ -120,7 +123,15 @@ impl Behind {
         outlet.each_lag(|lane| {
             let (guid, samples, since) = (lane.reader, lane.unread, since_of(&lane));
             if samples > 0 && !lags().any(|lag| guid_of(&lag) == Some(guid)) {
-                call(Behind { guid, joined: true, samples, since, last_answer: None, sent_again: 0 });
+                call(Behind {
+                    guid,
+                    joined: true,
+                    samples,
+                    since,
+                    last_answer: None,
+                    sent_again: 0,
+                    is_joining: false,
+                });
             }
         });
     }
@@ -220,7 +231,7 @@ impl Executor {
             let (mut furthest, mut others) = (None::<Behind>, 0_usize);
             Behind::each(participant.core(), outlet, now, wall, |behind| {
                 others += usize::from(furthest.is_some());
-                if furthest.is_none_or(|known| behind.how_far() > known.how_far()) {
+                if furthest.is_none_or(|known| behind.how_far(tells) > known.how_far(tells)) {
                     furthest = Some(behind);
                 }
             });
@@ -318,6 +329,23 @@ mod tests {
         assert!(slow.to_string().ends_with(end), "{slow}");
         assert_eq!(process(&properties[..1]), "on robot7");
         assert_eq!(process(&[]), "");
+    }
+
+    #[test]
+    fn a_write_waits_for_no_late_joiner_before_others() {
+        let behind = |is_joining, samples| Behind {
+            guid: Guid::UNKNOWN,
+            joined: false,
+            samples,
+            since: None,
+            last_answer: None,
+            sent_again: 0,
+            is_joining,
+        };
+        let (late, slow, slower) = (behind(true, 20_000), behind(false, 500), behind(false, 4_096));
+        for (writes, order) in [(true, [late, slow, slower]), (false, [slow, slower, late])] {
+            assert!(order.is_sorted_by_key(|of| of.how_far(writes)), "{writes}");
+        }
     }
 
     #[test]

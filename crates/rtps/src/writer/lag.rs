@@ -27,6 +27,8 @@ pub struct Lag {
     pub heard: Option<Time>,
     /// Changes and fragments that were sent to it alone.
     pub sent_again: u64,
+    /// It is taking a history, for which its writer does not wait while there are others to wait for.
+    pub is_joining: bool,
 }
 
 impl Participant {
@@ -46,7 +48,8 @@ impl Writer {
     pub fn lags(&self) -> impl Iterator<Item = Lag> {
         let remote = self.proxies.values().filter(|proxy| proxy.reliable).map(|proxy| {
             let reader = Lagging::Remote(proxy.guid);
-            self.lag(reader, proxy.acked, proxy.heard, proxy.sent_again)
+            let is_joining = proxy.joining.is_some();
+            Lag { is_joining, ..self.lag(reader, proxy.acked, proxy.heard, proxy.sent_again) }
         });
         let local = self.local.iter().filter(|local| local.reliable);
         let local = local.map(|local| self.lag(Lagging::Local(local.reader), local.delivered, None, 0));
@@ -56,6 +59,6 @@ impl Writer {
     fn lag(&self, reader: Lagging, acked: SequenceNumber, heard: Option<Time>, sent_again: u64) -> Lag {
         let behind = u64::try_from(self.last.0.saturating_sub(acked.0)).unwrap_or(0);
         let since = self.history.first_from(acked.next()).map(|change| change.time);
-        Lag { reader, behind, since, heard, sent_again }
+        Lag { reader, behind, since, heard, sent_again, is_joining: false }
     }
 }

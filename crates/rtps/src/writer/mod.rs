@@ -8,6 +8,7 @@
 mod apart;
 mod heartbeats;
 mod instances;
+mod joiners;
 mod lag;
 mod lane;
 mod large;
@@ -289,9 +290,10 @@ impl Writer {
             return true;
         }
         // A durable history also holds what is acknowledged: then only the number tells.
-        unacked < limits::WINDOW_CHANGES
+        let has_room = unacked < limits::WINDOW_CHANGES
             && self.window.has_room()
-            && (self.durable || self.history.bytes() < limits::WINDOW_BYTES)
+            && (self.durable || self.history.bytes() < limits::WINDOW_BYTES);
+        has_room || self.proxies.has_joiners && self.has_room_beside_joiners()
     }
 
     /// Changes that the history or the lane holds. One that both hold counts once; from the first on that waits in the
@@ -400,6 +402,9 @@ impl Writer {
         }
         let guid = proxy.guid;
         self.proxies.insert(guid, proxy);
+        if is_late_joiner {
+            self.begin_joining(guid);
+        }
         self.update_route();
         if is_late_joiner {
             self.begin_catching_up(guid);
@@ -477,7 +482,9 @@ impl Writer {
         proxy.forget_owed();
         proxy.come_back();
         proxy.heartbeat_due = true;
-        if !is_late_joiner {
+        if is_late_joiner {
+            self.begin_joining(reader);
+        } else {
             (proxy.greeted, proxy.deaf) = (false, 0);
             proxy.first_relevant = proxy.acked.next();
         }
@@ -630,12 +637,18 @@ impl Writer {
     /// All have acknowledged up to here.
     #[inline(always)]
     fn forget_through(&mut self, acked: SequenceNumber) {
+        let mut arrived = acked;
         if !self.durable {
             self.history.remove_through(acked);
-        } else if self.expired > SequenceNumber::ZERO {
-            self.forget_ends(acked);
+        } else {
+            if self.expired > SequenceNumber::ZERO {
+                self.forget_ends(acked);
+            }
+            if self.proxies.has_joiners {
+                arrived = self.settle_joiners().min(self.sent);
+            }
         }
-        self.window.note_arrived((acked, 0));
+        self.window.note_arrived((arrived, 0));
     }
 
     /// A built-in writer keeps that an endpoint is gone until all that are matched have heard it, and for a while longer:
@@ -699,6 +712,7 @@ impl Writer {
         self.route = route::cover(listening, self.multicast);
         self.routes_to_all = None;
         self.has_apart = self.proxies.values().any(|proxy| proxy.apart.is_some());
+        self.look_for_joiners();
         self.paths.forget();
         self.learn_limit();
     }

@@ -10,26 +10,30 @@ use super::ReaderProxy;
 /// Proxies in the order of their readers' GUIDs. *Cost*: get O(log n); insert and remove move a word or three for each
 /// reader behind; one allocation for each reader.
 #[derive(Default)]
-pub(super) struct Proxies(Vec<(Guid, Box<ReaderProxy>)>);
+pub(super) struct Proxies {
+    readers: Vec<(Guid, Box<ReaderProxy>)>,
+    /// Some of them are taking a history.
+    pub has_joiners: bool,
+}
 
 impl Proxies {
     fn find(&self, reader: &Guid) -> Result<usize, usize> {
-        self.0.binary_search_by(|(guid, _)| guid.cmp(reader))
+        self.readers.binary_search_by(|(guid, _)| guid.cmp(reader))
     }
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.readers.is_empty()
     }
 
     pub fn get(&self, reader: &Guid) -> Option<&ReaderProxy> {
-        let (_, proxy) = self.0.get(self.find(reader).ok()?)?;
+        let (_, proxy) = self.readers.get(self.find(reader).ok()?)?;
         Some(proxy)
     }
 
     pub fn get_mut(&mut self, reader: &Guid) -> Option<&mut ReaderProxy> {
         let at = self.find(reader).ok()?;
-        let (_, proxy) = self.0.get_mut(at)?;
+        let (_, proxy) = self.readers.get_mut(at)?;
         Some(proxy)
     }
 
@@ -39,7 +43,7 @@ impl Proxies {
             Some(place) => *place = proxy,
             None => {
                 let at = self.find(&reader).unwrap_or_else(|at| at);
-                self.0.insert(at, (reader, Box::new(proxy)));
+                self.readers.insert(at, (reader, Box::new(proxy)));
             }
         }
     }
@@ -47,22 +51,22 @@ impl Proxies {
     /// Returns whether there was one.
     pub fn remove(&mut self, reader: &Guid) -> bool {
         let found = self.find(reader);
-        found.into_iter().for_each(|at| _ = self.0.remove(at));
+        found.into_iter().for_each(|at| _ = self.readers.remove(at));
         found.is_ok()
     }
 
     #[inline]
     pub fn values(&self) -> impl Iterator<Item = &ReaderProxy> + Clone {
-        self.0.iter().map(|(_, proxy)| &**proxy)
+        self.readers.iter().map(|(_, proxy)| &**proxy)
     }
 
     #[inline]
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut ReaderProxy> {
-        self.0.iter_mut().map(|(_, proxy)| &mut **proxy)
+        self.readers.iter_mut().map(|(_, proxy)| &mut **proxy)
     }
 
     #[inline]
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&Guid, &mut ReaderProxy)> {
-        self.0.iter_mut().map(|(guid, proxy)| (&*guid, &mut **proxy))
+        self.readers.iter_mut().map(|(guid, proxy)| (&*guid, &mut **proxy))
     }
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use taut_base::{FragmentNumber, FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet, Time};
 
+use super::joiners::Joining;
 use super::window::{Pace, Place};
 use crate::limits;
 use crate::reader::is_newer;
@@ -33,6 +34,8 @@ pub struct ReaderProxy {
     /// It wants history and cannot ask for what overtakes that: it is sent all in order, alone, and is left out where
     /// fresh changes go until it has what was sent before.
     pub catches_up: bool,
+    /// It wants history and asks for it: how far it is with that.
+    pub(super) joining: Option<Joining>,
     /// The change that is kept for it until it has it.
     pub(super) taking: Option<SequenceNumber>,
     /// Since when it is sent one large change after the other, alone, and left out where fresh changes go.
@@ -111,6 +114,7 @@ impl ReaderProxy {
             lane_from: None,
             greeted: true,
             catches_up: false,
+            joining: None,
             taking: None,
             apart: None,
             deaf: 0,

@@ -126,6 +126,36 @@ fn an_address_of_the_link_is_enough() {
     assert!(text.as_ref().is_some_and(|text| text.contains("set ipv6 to \"on\"")), "{text:?}");
 }
 
+/// Without multicast they are looked for where they were found: at addresses that say nothing without the interface.
+#[test]
+fn an_address_of_the_link_is_reached_by_an_interface_that_was_put_in_again() {
+    let (Some(near), Some(far)) = (Host::new(), Host::new()) else { return };
+    let put_in = || {
+        near.connect(&far, "cable");
+        for (host, end) in [(&near, 1), (&far, 2)] {
+            host.ip("link set cable addrgenmode none");
+            host.ip("link set cable up");
+            host.ip(&format!("addr add fe80::{end}/64 dev cable nodad"));
+        }
+    };
+    put_in();
+    let config = Config {
+        interfaces: vec!["cable".into()],
+        multicast: false,
+        initial_peers: vec!["fe80::1%cable".into(), "fe80::2%cable".into()],
+        announcement_period: taut::Duration::from_secs(1),
+        ..Config::default()
+    };
+    let mut stream = Stream::new(&near, &far, &config);
+    stream.flows();
+    near.ip("link del cable");
+    stream.is_followed();
+    // It has another number then, at both ends.
+    near.connect(&far, "another");
+    put_in();
+    stream.flows_after("pulled out and put in");
+}
+
 /// A thread of another network namespace sees the interfaces of that.
 #[test]
 fn who_drives_in_another_network_changes_nothing() {
