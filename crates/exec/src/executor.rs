@@ -41,8 +41,10 @@ pub struct Executor {
     pub(crate) background: Option<Background>,
     /// It shares the participant with the executor that started it, and does not end it.
     pub(crate) is_guest: bool,
-    /// 0 in a child of the process that has made it.
-    pub(crate) process: &'static AtomicU32,
+    /// The process that has made it.
+    pub(crate) process: &'static Process,
+    /// Its word, nearer.
+    pub(crate) word: &'static AtomicU32,
 }
 
 pub(crate) struct Inner {
@@ -209,6 +211,11 @@ impl Executor {
         background::executor(inner, config)
     }
 
+    pub(crate) fn of(inner: Arc<Inner>, is_guest: bool) -> Executor {
+        let process = Process::this();
+        Executor { inner, background: None, is_guest, process, word: process.word() }
+    }
+
     /// Runs `call` with the participant and sends what came of it, all from this thread.
     ///
     /// *Errors*: those of [`Executor::may_use`]. *Cost*: the token; a system call for each datagram.
@@ -355,7 +362,12 @@ impl Executor {
     /// Is this the child of a fork, which has the memory of what its parent goes on with? What ends here does not end there.
     #[inline]
     pub fn is_forked(&self) -> bool {
-        self.process.load(Ordering::Relaxed) == 0
+        self.word.load(Ordering::Relaxed) == 0
+    }
+
+    /// The same for what ends here: it asks the kernel, too, as that child may not be told. *Cost*: a system call.
+    pub fn ends_elsewhere(&self) -> bool {
+        !self.process.is_this()
     }
 
     /// May the calling process use it? All that takes its locks, waits for its threads or writes into its memory asks before,
@@ -392,7 +404,7 @@ impl Executor {
 
 impl Drop for Executor {
     fn drop(&mut self) {
-        if self.is_forked() {
+        if self.ends_elsewhere() {
             // Its sockets, its shared memory and its name are the parent's, its thread is not here.
             std::mem::forget((Arc::clone(&self.inner), self.background.take()));
         } else if !self.is_guest {

@@ -175,7 +175,7 @@ fn a_participant_does_not_leave_with_a_child_of_its_process() {
     let sockets = [UdpSocket::bind("127.0.0.1:0").unwrap()];
     let mut executor = beside(&sockets, 60);
     let (prefix, parent) = (executor.inner.prefix, Arc::downgrade(&executor.inner));
-    executor.process = Process::parent().word();
+    executor.process = Process::parent();
     drop(executor);
     assert!(Process::this().find(prefix).is_some() && parent.upgrade().is_some(), "it goes on in the parent");
     // On loopback what was sent is there.
@@ -512,6 +512,10 @@ fn discovery_of_a_call_in_the_midst_of_a_round_waits_for_the_next_look_for_sampl
     assert!(core.participant.has_work(TxClass::Discovery), "whoever drives sends it");
     inner.give_back(core);
     let until = monotonic_now() + LIMIT;
+    let sent = || out.stats().port.datagrams_out;
+    let before = sent();
+    inner.give_back(inner.step(&Readable::default(), None));
+    assert!(sent() > before, "the first step sends it");
     // Where the test takes long others have asked for more meanwhile than a step sends.
     loop {
         inner.give_back(inner.step(&Readable::default(), None));

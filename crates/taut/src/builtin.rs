@@ -31,6 +31,13 @@ pub struct ParticipantSummary {
     pub own: bool,
 }
 
+impl ParticipantSummary {
+    /// Its program, process id and host, as far as it says so in one of the vendors' ways.
+    pub fn process(&self) -> [Option<&str>; 3] {
+        taut_rtps::discovery::process(&self.properties)
+    }
+}
+
 /// A writer (DCPSPublication) or a reader (DCPSSubscription).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EndpointKind {

@@ -32,6 +32,7 @@ struct Lent<'w, T: DdsType> {
 impl<'w, T: DdsType> Lent<'w, T> {
     /// `align` is what the body has to be aligned to.
     fn new(writer: &'w DataWriter<T>, body: usize, align: usize) -> Result<Lent<'w, T>> {
+        writer.untyped.executor.may_use()?;
         // RTPS 2.5 §9.4.5.5: a sample's size has 32 bits.
         let all = body.checked_add(HEADER).and_then(|len| len.checked_next_multiple_of(4));
         let Some(all) = all.filter(|all| u32::try_from(*all).is_ok()) else {
@@ -241,6 +242,7 @@ impl<T: DdsType> DataWriter<T> {
     /// # }
     /// ```
     pub fn loan_sequence<P: Plain>(&self, head: &T, count: usize) -> Result<LoanSequence<'_, T, P>> {
+        self.untyped.executor.may_use()?;
         let instance = self.name(head)?;
         let mut body = Vec::new();
         let encoded =
@@ -397,7 +399,7 @@ impl<T: DdsType + Plain> DataReader<T> {
         executor.may_use()?;
         let mut view = None;
         while executor.take_next(door, 0, &mut |taken| view = View::of(taken)) && view.is_none() {
-            warn_of_other_type(executor, door, T::TYPE_NAME);
+            warn_of_other_type(T::TYPE_NAME);
         }
         Ok(view)
     }

@@ -1,6 +1,6 @@
 //! DomainParticipant, Publisher, Subscriber. DCPS 1.4 §2.2.2.2, §2.2.2.4.1, §2.2.2.5.2.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::sync::{Arc, Weak};
 
 use taut_base::{Duration, Error, ErrorText, Guid, Result, Time};
@@ -160,54 +160,71 @@ pub(crate) fn check_matched(
     count: usize,
     matched: impl Fn(&taut_dcps::DomainParticipant) -> usize,
 ) -> Result<()> {
-    executor.look(|participant, _| {
+    let unmatched = executor.look(|participant, _| {
         let matched = matched(participant);
-        if matched >= count {
-            return Ok(());
-        }
-        let text = unmatched(participant.core(), local, matched, count);
-        Err(Error::Timeout(ErrorText::Kept(Arc::new(text))))
-    })?
-}
-
-/// Why an endpoint has not as many matches as were waited for, as far as is known.
-fn unmatched(core: &Participant, local: Guid, matched: usize, count: usize) -> String {
-    let (ours, theirs) = if local.entity.is_writer() { ("writer", "reader") } else { ("reader", "writer") };
-    let own = core.local_endpoints().find(|data| data.guid == local);
-    let topic = own.map_or("", |data| data.topic_name.as_str());
-    let mut text = format!("the {ours} of topic {topic:?} has {matched} of {count} matches");
-    let database = core.database();
-    let mut refused = database.refusals().filter(|(entity, ..)| *entity == local.entity);
-    let mut is_any = false;
-    for (_, remote, why) in refused.by_ref().take(SHOWN_REFUSALS) {
-        is_any = true;
-        let _ = write!(text, "; {theirs} {} does not match: {why}", core.named(remote));
-    }
-    let more = refused.count();
-    if more > 0 {
-        let _ = write!(text, "; {more} more do not match: see DomainParticipant::matches");
-    } else if !is_any {
-        let others = database.peers().count();
-        let (more, s) = (if matched == 0 { "" } else { "other " }, if others == 1 { "" } else { "s" });
-        let _ = write!(text, "; no {more}{theirs} of it is known");
-        if let Some(like) = similar_topic(core, local, topic) {
-            let _ = write!(text, " (there is one of topic {like:?})");
-        }
-        let _ = write!(text, ", and {others} other participant{s}");
-    }
-    text
+        (matched < count).then(|| Unmatched::new(participant.core(), local, matched, count))
+    })?;
+    // What takes long is done without the token.
+    let text = unmatched.map(|unmatched| unmatched.to_string());
+    text.map_or(Ok(()), |text| Err(Error::Timeout(ErrorText::Kept(Arc::new(text)))))
 }
 
 /// So many endpoints of others are looked at for a topic of a similar name. Lower finds fewer, higher holds up who waits for
 /// the token meanwhile.
 const COMPARED: usize = 64;
 
-/// The topic that was meant, if there is nobody of this one: one of a similar name, on which others have endpoints to
-/// match with. ROS 2 puts `rt/` in front of names.
-fn similar_topic<'c>(core: &'c Participant, local: Guid, topic: &str) -> Option<&'c str> {
-    let is_other_side = |remote: Guid| remote.entity.is_writer() != local.entity.is_writer();
-    let others = core.database().endpoints().take(COMPARED).filter(|data| is_other_side(data.guid));
-    closest(topic, others.map(|data| data.topic_name.as_str()).filter(|name| *name != topic))
+/// Why an endpoint has not as many matches as were waited for, as far as is known.
+struct Unmatched {
+    text: String,
+    /// If there is nobody of its topic: that, and others' on which others have endpoints to match with.
+    topics: Option<(String, Vec<String>)>,
+    /// What is said after those.
+    others: String,
+}
+
+impl Unmatched {
+    fn new(core: &Participant, local: Guid, matched: usize, count: usize) -> Unmatched {
+        let (ours, theirs) =
+            if local.entity.is_writer() { ("writer", "reader") } else { ("reader", "writer") };
+        let own = core.local_endpoints().find(|data| data.guid == local);
+        let topic = own.map_or("", |data| data.topic_name.as_str());
+        let mut text = format!("the {ours} of topic {topic:?} has {matched} of {count} matches");
+        let database = core.database();
+        let mut refused = database.refusals().filter(|(entity, ..)| *entity == local.entity);
+        let mut is_any = false;
+        for (_, remote, why) in refused.by_ref().take(SHOWN_REFUSALS) {
+            is_any = true;
+            let _ = write!(text, "; {theirs} {} does not match: {why}", core.named(remote));
+        }
+        let more = refused.count();
+        if more > 0 {
+            let _ = write!(text, "; {more} more do not match: see DomainParticipant::matches");
+        }
+        if is_any {
+            return Unmatched { text, topics: None, others: String::new() };
+        }
+        let peers = database.peers().count();
+        let (more, s) = (if matched == 0 { "" } else { "other " }, if peers == 1 { "" } else { "s" });
+        let _ = write!(text, "; no {more}{theirs} of it is known");
+        let is_other_side = |remote: Guid| remote.entity.is_writer() != local.entity.is_writer();
+        let remote = database.endpoints().take(COMPARED).filter(|data| is_other_side(data.guid));
+        let others = remote.map(|data| data.topic_name.clone()).filter(|name| name != topic).collect();
+        let topics = Some((topic.to_owned(), others));
+        Unmatched { text, topics, others: format!(", and {peers} other participant{s}") }
+    }
+}
+
+impl fmt::Display for Unmatched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)?;
+        // The one that was meant, perhaps. ROS 2 puts `rt/` in front of names.
+        if let Some((topic, others)) = &self.topics
+            && let Some(like) = closest(topic, others.iter().map(String::as_str))
+        {
+            write!(f, " (there is one of topic {like:?})")?;
+        }
+        f.write_str(&self.others)
+    }
 }
 
 /// Waits until `ready`, at most for `timeout`.

@@ -69,15 +69,12 @@ fn key_of_data<T: DdsType>(payload: &[u8]) -> taut_cdr::Result<T> {
     taut_cdr::from_key_payload(&key)
 }
 
-fn decode_samples<T: DdsType>(of: &UntypedReader, samples: Vec<taut_dcps::Sample>) -> Vec<Sample<T>> {
-    let decode = |sample: taut_dcps::Sample| {
-        let mut decoded = None;
-        if !decode_into(&mut decoded, (&sample.payload).into(), sample.payload_kind, &sample.info) {
-            warn_of_other_type(&of.executor, &of.door, T::TYPE_NAME);
-        }
-        decoded
-    };
-    samples.into_iter().filter_map(decode).collect()
+fn decode_sample<T: DdsType>(sample: taut_dcps::Sample) -> Option<Sample<T>> {
+    let mut decoded = None;
+    if !decode_into(&mut decoded, (&sample.payload).into(), sample.payload_kind, &sample.info) {
+        warn_of_other_type(T::TYPE_NAME);
+    }
+    decoded
 }
 
 /// Takes and decodes the next sample of a reader, for a caller who watches it `own` times; samples that are none of the type
@@ -132,7 +129,7 @@ impl<T: DdsType> DataReader<T> {
 
     /// Takes the samples of a selection.
     pub fn take_with(&self, selection: &Selection) -> Result<Vec<Sample<T>>> {
-        Ok(decode_samples(&self.untyped, self.untyped.take(selection)?))
+        Ok(self.untyped.take(selection)?.into_iter().filter_map(decode_sample).collect())
     }
 
     /// Reads all samples that were not read before; they stay.
@@ -142,7 +139,7 @@ impl<T: DdsType> DataReader<T> {
 
     /// Reads the samples of a selection; they stay.
     pub fn read_with(&self, selection: &Selection) -> Result<Vec<Sample<T>>> {
-        Ok(decode_samples(&self.untyped, self.untyped.read(selection)?))
+        Ok(self.untyped.read(selection)?.into_iter().filter_map(decode_sample).collect())
     }
 
     /// Waits until there is a sample that was not read. It looks for up to `Config::spin` first, if samples come

@@ -33,7 +33,7 @@ impl<T> Drop for Samples<'_, T> {
     fn drop(&mut self) {
         let UntypedReader { executor, door, .. } = &self.reader.untyped;
         // In the child of a fork a thread that is not there may have what these ask for.
-        if executor.is_forked() {
+        if executor.ends_elsewhere() {
             return;
         }
         executor.forget_waker(&self.waits);

@@ -57,23 +57,17 @@ pub(crate) fn take_next(
         if decoded || !any {
             return any;
         }
-        warn_of_other_type(executor, door, type_name);
+        warn_of_other_type(type_name);
     }
 }
 
 #[cold]
 #[inline(never)]
-pub(crate) fn warn_of_other_type(executor: &Executor, door: &Door, type_name: &str) {
-    let topic = executor.look(|participant, _| {
-        let core = participant.core();
-        let entity = core.reader(door.index()).map(|reader| reader.guid.entity);
-        entity.and_then(|entity| core.topic_of(entity)).unwrap_or_default().to_owned()
-    });
-    let topic = topic.unwrap_or_default();
+pub(crate) fn warn_of_other_type(type_name: &str) {
     to_log(|| {
         log::warn!(
-            "topic {topic}: a sample is no {type_name} as its reader has it, and was dropped: have the writer's type the \
-             same members in the same order"
+            "a sample is no {type_name} as its reader has it, and was dropped: have the writer's type the same members in \
+             the same order"
         );
     });
 }
@@ -145,7 +139,7 @@ impl UntypedReader {
 
 impl Drop for UntypedReader {
     fn drop(&mut self) {
-        if self.executor.is_forked() {
+        if self.executor.ends_elsewhere() {
             return;
         }
         self.executor.remove_hooks(Entity::Reader(self.index));

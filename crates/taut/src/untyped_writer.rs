@@ -195,7 +195,7 @@ impl Drop for UntypedWriter {
     /// Gives matched reliable readers up to `max_blocking_time` to acknowledge, so that a program may
     /// write and end. Samples come first: with KEEP_LAST the end of an instance takes their place.
     fn drop(&mut self) {
-        if self.executor.is_forked() {
+        if self.executor.ends_elsewhere() {
             return self.tools.get_mut().outlet.leave_to_parent();
         }
         let until = monotonic_now() + self.qos.reliability.max_blocking_time.min(LONGEST_GOODBYE);

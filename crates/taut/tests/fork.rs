@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// What a child waits for in vain it waits for so long.
 const FOR_EVER: Duration = Duration::INFINITE;
 /// How long a child may take before it is taken to wait for ever.
-const CHILD_LIMIT_SECONDS: u32 = 20;
+const CHILD_LIMIT_SECONDS: u32 = 60;
 
 /// Longer than what fits into the cell of a lane.
 #[derive(DdsType)]
@@ -212,7 +212,7 @@ fn a_child_drives_nothing() {
 }
 
 #[test]
-fn a_child_lends_nothing_and_gives_nothing_back() {
+fn a_child_lends_nothing_and_writes_no_loan() {
     let participant = open(46, true);
     let large = participant.topic::<Large>("Large").unwrap();
     let (lender, viewer) = (large.writer(qos()).unwrap(), large.reader(qos()).unwrap());

@@ -168,7 +168,7 @@ fn a_sample_of_another_type_is_told_of_however_it_is_taken() {
         assert!(is_nothing(&other), "{at}");
         assert!(sent.try_recv().is_ok(), "no word of it: {at}");
         let told: Vec<_> = reader.take().unwrap().into_iter().filter_map(|line| line.data).collect();
-        let says = "topic Other: a sample is no Line as its reader has it, and was dropped: have the writer's type the same \
+        let says = "a sample is no Line as its reader has it, and was dropped: have the writer's type the same \
                     members in the same order";
         assert!(!told.is_empty() && told.iter().all(|line| line.text == says), "{at}: {told:?}");
     }

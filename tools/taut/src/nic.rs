@@ -89,6 +89,10 @@ impl What {
     fn config(&self, network: &Network, facts: Option<&Facts>) -> Result<NicConfig, Failure> {
         let domain_id = || network.config().map(|config| config.domain_id);
         if !self.is_file() {
+            if facts.is_none() && Path::new(&self.name).is_file() {
+                let hint = |text| format!("{text}; for the file of that name write ./{}", self.name);
+                Host::open(&self.name).map_err(|text| Failure::Wrong(hint(text)))?;
+            }
             let cpus = facts.map_or_else(Host::cpus, |facts| facts.cpus.clone());
             return Ok(NicConfig::of_interface(&self.name, domain_id()?, &cpus));
         }
@@ -120,12 +124,7 @@ impl What {
 }
 
 fn host(interface: &str) -> Result<Host, Failure> {
-    Host::open(interface).map_err(|mut text| {
-        if Path::new(interface).is_file() {
-            text.push_str(&format!("; for the file of that name write ./{interface}"));
-        }
-        Failure::Wrong(text)
-    })
+    Host::open(interface).map_err(Failure::Wrong)
 }
 
 fn recorded(path: &Path) -> Result<Facts, Failure> {

@@ -13,7 +13,6 @@ use taut_lock::Mutex;
 
 use crate::core::Core;
 use crate::executor::{Executor, Inner};
-use crate::process::Process;
 
 /// Writes one report. Lives as long as somebody reads them.
 pub type Reporter = Box<dyn FnMut() + Send>;
@@ -173,7 +172,7 @@ impl Executor {
     }
 
     fn guest(inner: Arc<Inner>) -> Executor {
-        Executor { inner, background: None, is_guest: true, process: Process::this().word() }
+        Executor::of(inner, true)
     }
 }
 

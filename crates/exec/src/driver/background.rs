@@ -13,7 +13,6 @@ use crate::driver::driving::Driving;
 use crate::driver::role::GRACE;
 use crate::executor::{Executor, Inner};
 use crate::hooks;
-use crate::process::Process;
 
 /// How long the end of a participant waits for a listener that runs. Lower and more of them are still running when
 /// it is gone, higher and a listener that waits for the thread that ends the participant holds it up for longer.
@@ -99,7 +98,7 @@ impl Background {
 /// *Errors*: there is none to be had, or none as it is to be scheduled; the participant leaves again then, as others have
 /// heard of it.
 pub(crate) fn executor(inner: Arc<Inner>, config: &ExecutorConfig) -> Result<Executor> {
-    let mut executor = Executor { inner, background: None, is_guest: false, process: Process::this().word() };
+    let mut executor = Executor::of(inner, false);
     if config.driver != Driver::Inline {
         let background = spawn(&executor.inner, config)?;
         *executor.inner.background_thread.lock() = Some(background.thread().clone());

@@ -32,11 +32,6 @@ pub struct Door {
 }
 
 impl Door {
-    /// The reader that it is of.
-    pub fn index(&self) -> ReaderIndex {
-        self.index
-    }
-
     pub(crate) fn side(&self) -> MutexGuard<'_, ReaderSide> {
         self.side.lock()
     }

@@ -75,8 +75,9 @@ pub(crate) struct Burst {
     began: Time,
     ended: Time,
     run: u32,
-    /// How many samples it has, whatever has interrupted it.
+    /// How many samples it has, whatever has interrupted it, and whether something has.
     count: u32,
+    interrupted: bool,
     /// How many the last one had.
     last: u32,
     /// How many before that one had as many.
@@ -95,6 +96,7 @@ impl Burst {
             ended: Time(i64::MIN),
             run: 0,
             count: 0,
+            interrupted: false,
             last: 0,
             alike: 0,
             budget: Duration(budget.0 / 2).min(LONGEST_BUDGET),
@@ -140,11 +142,14 @@ impl Burst {
     #[cold]
     fn pause(&mut self, now: Time) {
         if self.ended + INTERRUPTED < now {
-            self.alike = if self.count == self.last { self.alike.saturating_add(1) } else { 0 };
+            // One that pauses each time is never expected; the system may interrupt one that is.
+            let more = u32::from(!self.interrupted);
+            self.alike = if self.count == self.last { self.alike.saturating_add(more) } else { 0 };
             self.last = self.count;
-            (self.began, self.run, self.count) = (now, 0, 0);
+            (self.began, self.run, self.count, self.interrupted) = (now, 0, 0, false);
         } else {
             self.run = self.run.min(FIRST - FIRST_AGAIN);
+            self.interrupted = true;
         }
     }
 
@@ -262,6 +267,16 @@ mod tests {
         assert_eq!(at_once(&mut burst, &[120, 90]), [2, 16], "what is beyond it waits as in any burst");
         assert_eq!(at_once(&mut burst, &[16; 5]), [16; 5], "so many are sent at once anyway");
         assert_eq!(at_once(&mut burst, &[1; 5]), [1; 5]);
+    }
+
+    #[test]
+    fn a_burst_that_pauses_each_time_is_not_expected() {
+        let mut burst = Burst::new(Duration::ZERO);
+        for _ in 0..6 {
+            let begin = after_a_pause(&burst);
+            let pairs = (0..20).map(|n| begin + n / 2 * 40_000 + n % 2 * 300);
+            assert_eq!(waits(&mut burst, pairs), [0; 20]);
+        }
     }
 
     #[test]

@@ -41,7 +41,7 @@ use matches::Matches;
 
 pub use endpoint_data::EndpointData;
 pub(crate) use fragmented::Announcements;
-pub use naming::{Named, push_process};
+pub use naming::{Named, process, push_process};
 pub use participant_data::{ParticipantData, builtin_endpoint};
 pub(crate) use spdp::Spdp;
 pub(crate) use topics::Topics;
@@ -131,7 +131,10 @@ pub enum Refusal {
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Refusal::Type { local, remote } => write!(f, "type: here {local}, there {remote}"),
+            // What a peer says comes escaped.
+            Refusal::Type { local, remote } => {
+                write!(f, "type: here {local}, there {}", remote.escape_debug())
+            }
             Refusal::Key => f.write_str("key: one side's type has a key, the other's has none"),
             Refusal::Partition { local, remote } => {
                 write!(f, "partition: here {local:?}, there {remote:?}")

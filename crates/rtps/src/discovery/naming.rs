@@ -7,24 +7,34 @@ use taut_base::Guid;
 
 use crate::Participant;
 
-/// Under which names the vendors tell of the program, its process id and its host, and what stands before each:
-/// Taut, Cyclone DDS, Fast DDS, Connext.
-const PARTS: [(&str, &[&str]); 3] = [
-    ("", &["taut.process", "__ProcessName", "dds.sys_info.executable_filepath"]),
-    ("process ", &["taut.pid", "__Pid", "fastdds.physical_data.process", "dds.sys_info.process_id"]),
-    ("on ", &["taut.host", "__Hostname", "fastdds.physical_data.host", "dds.sys_info.hostname"]),
-];
+/// Under which names the vendors tell of the program, its process id and its host: Taut, Cyclone DDS, Fast DDS, Connext.
+const PROGRAM: &[&str] = &["taut.process", "__ProcessName", "dds.sys_info.executable_filepath"];
+const PROCESS: &[&str] = &["taut.pid", "__Pid", "fastdds.physical_data.process", "dds.sys_info.process_id"];
+const HOST: &[&str] = &["taut.host", "__Hostname", "fastdds.physical_data.host", "dds.sys_info.hostname"];
+
+/// What a peer says may be long, and is written into lines of a log. Lower cuts names of programs, higher lets a peer fill
+/// the log.
+const SHOWN: usize = 64;
+
+fn shown(text: &str) -> &str {
+    text.char_indices().nth(SHOWN).map_or(text, |(end, _)| &text[..end])
+}
+
+/// The program, its process id and its host, by the properties of its participant.
+pub fn process(properties: &[(String, String)]) -> [Option<&str>; 3] {
+    let find = |name: &&str| properties.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    [PROGRAM, PROCESS, HOST].map(|names| names.iter().find_map(find).filter(|value| !value.is_empty()))
+}
 
 /// Adds a text as `planner, process 4242 on robot7`, unescaped.
 pub fn push_process(to: &mut String, properties: &[(String, String)]) {
-    let find = |name: &&str| properties.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-    for (before, names) in PARTS {
-        let Some(value) = names.iter().find_map(find) else { continue };
+    for (before, value) in ["", "process ", "on "].into_iter().zip(process(properties)) {
+        let Some(value) = value else { continue };
         if !to.is_empty() {
             to.push_str(if before == "on " { " " } else { ", " });
         }
         to.push_str(before);
-        to.push_str(value);
+        to.push_str(shown(value));
     }
 }
 
@@ -40,7 +50,7 @@ impl fmt::Display for Named<'_> {
         write!(f, "{}", self.guid)?;
         if !self.name.is_empty() {
             // What a peer says of itself comes escaped.
-            write!(f, " of {:?}", self.name)?;
+            write!(f, " of {:?}", shown(self.name))?;
         }
         let mut process = String::new();
         push_process(&mut process, self.properties);
@@ -68,6 +78,7 @@ impl Participant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::discovery::Refusal;
 
     fn named(name: &str, properties: &[(&str, &str)]) -> String {
         let properties: Vec<_> = properties.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
@@ -88,5 +99,21 @@ mod tests {
             named("a\u{1b}", &[("taut.host", "b\u{1b}")]),
             format!("{guid} of \"a\\u{{1b}}\" (on b\\u{{1b}})")
         );
+    }
+
+    #[test]
+    fn no_peer_fills_a_line() {
+        let (long, cut) = ("\u{1b}".repeat(4_096), "\\u{1b}".repeat(SHOWN));
+        let properties = ["taut.process", "taut.pid", "taut.host"].map(|name| (name, long.as_str()));
+        assert_eq!(
+            named(&long, &properties),
+            format!("{} of \"{cut}\" ({cut}, process {cut} on {cut})", Guid::UNKNOWN)
+        );
+    }
+
+    #[test]
+    fn what_a_peer_calls_its_type_reaches_no_terminal() {
+        let refusal = Refusal::Type { local: "Square".into(), remote: "Square\u{1b}[2J".into() };
+        assert_eq!(refusal.to_string(), "type: here Square, there Square\\u{1b}[2J");
     }
 }

@@ -50,6 +50,14 @@ impl Writer {
         }
     }
 
+    /// A matched reader has forgotten what it had acknowledged. A durable history has it still.
+    #[cold]
+    pub(super) fn fall_back(&mut self, reader: Guid) {
+        if self.durable {
+            self.begin_joining(reader);
+        }
+    }
+
     /// The readers have changed.
     pub(super) fn look_for_joiners(&mut self) {
         let any = self.proxies.values().any(|proxy| proxy.joining.is_some());

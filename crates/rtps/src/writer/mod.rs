@@ -409,6 +409,10 @@ impl Writer {
         if is_late_joiner {
             self.begin_catching_up(guid);
         }
+        if self.proxies.has_joiners {
+            // There may be somebody else to go by now.
+            self.forget_acknowledged();
+        }
         self.update_link();
     }
 
@@ -556,6 +560,9 @@ impl Writer {
             self.settle(now, reader);
         }
         self.skip_lane();
+        if fell {
+            self.fall_back(reader);
+        }
         if progress {
             self.forget_acknowledged();
         }

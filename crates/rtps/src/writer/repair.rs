@@ -561,6 +561,55 @@ mod tests {
         assert_eq!(heartbeats(&mut writer, Writer::repair), [(1, 0)]);
     }
 
+    /// A durable KEEP_ALL writer, and two readers that want its history.
+    fn with_history() -> (Writer, [Guid; 2]) {
+        let (writer, reader) = matched();
+        let mut qos = EndpointQos::default_writer();
+        qos.reliability.kind = ReliabilityKind::Reliable;
+        qos.durability = DurabilityKind::TransientLocal;
+        let mut writer =
+            Writer::new(writer.guid, WriterIndex(0), &qos, History::KeepAll, None, MulticastChoice::Auto);
+        let readers = [reader, Guid::new(GuidPrefix([3; 12]), reader.entity)];
+        for reader in readers {
+            writer.match_reader(ReaderProxy::new(reader, true, vec![Locator::INVALID], Vec::new()), true);
+            writer.greet(reader);
+        }
+        (writer, readers)
+    }
+
+    #[test]
+    fn a_reader_that_wants_a_history_anew_holds_up_no_other() {
+        let (mut writer, readers) = with_history();
+        let mut acks = 0;
+        let mut ack = |writer: &mut Writer, reader: Guid, next: i64| {
+            acks += 1;
+            writer.on_acknack(Time(0), reader, &SequenceNumberSet::new(SequenceNumber(next)), acks, true)
+        };
+        let write = |writer: &mut Writer| {
+            assert!(writer.has_room(), "number {}", writer.last.0 + 1);
+            writer.write(Time(0), &mut change()).unwrap();
+            heartbeats(writer, Writer::push);
+            writer.last.0 + 1
+        };
+        let many = limits::WINDOW_CHANGES as i64 + 10;
+        for _ in 0..many {
+            let next = write(&mut writer);
+            for reader in readers {
+                ack(&mut writer, reader, next);
+            }
+        }
+        writer.begin_anew(readers[1], true);
+        // The other one answers before it says that it has nothing.
+        ack(&mut writer, readers[0], many + 1);
+        let next = write(&mut writer);
+        ack(&mut writer, readers[0], next);
+        assert_eq!(ack(&mut writer, readers[1], 1), Acknowledged::Less);
+        for _ in 0..many {
+            let next = write(&mut writer);
+            ack(&mut writer, readers[0], next);
+        }
+    }
+
     #[test]
     fn a_reader_that_only_a_group_reaches_is_repaired_there() {
         let (mut writer, _) = matched();

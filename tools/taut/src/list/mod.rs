@@ -61,32 +61,23 @@ fn look(participant: &DomainParticipant, domain_id: u32) -> Domain {
 
 /// Who made a participant, for people.
 pub fn vendor(participant: &ParticipantSummary) -> String {
-    match property(participant, &["taut.version"]) {
+    match property(participant, "taut.version") {
         Some(version) => format!("Taut {version}"),
         None if participant.vendor.name() == "unknown" => format!("vendor {}", participant.vendor),
         None => participant.vendor.name().to_owned(),
     }
 }
 
-/// The value of the first of these properties that a participant has.
-fn property<'a>(participant: &'a ParticipantSummary, names: &[&str]) -> Option<&'a str> {
-    let found = names.iter().find_map(|name| participant.properties.iter().find(|(key, _)| key == name));
+/// The value of a property that a participant has.
+fn property<'a>(participant: &'a ParticipantSummary, name: &str) -> Option<&'a str> {
+    let found = participant.properties.iter().find(|(key, _)| key == name);
     found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
 }
 
-/// Host, program and process id, under the names that the vendors give them.
+/// Host, program and process id.
 pub fn place(participant: &ParticipantSummary) -> (Option<&str>, Option<&str>, Option<&str>) {
-    (
-        property(
-            participant,
-            &["taut.host", "__Hostname", "fastdds.physical_data.host", "dds.sys_info.hostname"],
-        ),
-        property(participant, &["taut.process", "__ProcessName", "dds.sys_info.executable_filepath"]),
-        property(
-            participant,
-            &["taut.pid", "__Pid", "fastdds.physical_data.process", "dds.sys_info.process_id"],
-        ),
-    )
+    let [program, pid, host] = participant.process();
+    (host, program, pid)
 }
 
 fn texts(locators: &[Locator]) -> Vec<String> {

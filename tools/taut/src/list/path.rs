@@ -16,9 +16,9 @@ pub fn expected(writer: Option<&ParticipantSummary>, reader: Option<&Participant
     let (Some(writer), Some(reader)) = (writer, reader) else {
         return (None, Some("a participant has not announced itself"));
     };
-    let same = |name| property(writer, &[name]) == property(reader, &[name]);
+    let same = |name| property(writer, name) == property(reader, name);
     let network = |why| (Some(SamplePath::Network), Some(why));
-    let has = |name| (property(writer, &[name]).is_some(), property(reader, &[name]).is_some());
+    let has = |name| (property(writer, name).is_some(), property(reader, name).is_some());
     if writer.guid.prefix == reader.guid.prefix {
         return (Some(SamplePath::Process), None);
     }

@@ -53,9 +53,11 @@ pub fn lines(domain: &Domain, room: Option<usize>) -> Vec<String> {
     let all = COLUMNS.len() as u8;
     let fits = |limit: &u8| room.is_none_or(|room| columns(width, *limit) <= room);
     let limit = (0..=all).rev().find(fits).unwrap_or(0);
-    let mut headline = headline(domain, rows.len());
-    if !rows.is_empty() && columns(width, limit) < columns(width, all) {
-        headline.push_str(&format!("  {} columns show more", columns(width, all)));
+    let is_cut = !rows.is_empty() && columns(width, limit) < columns(width, all);
+    let hint = if is_cut { format!("  {} columns show more", columns(width, all)) } else { String::new() };
+    let mut headline = headline(domain, rows.len()) + &others(domain) + &hint;
+    if is_cut && room.is_some_and(|room| headline.chars().count() > room) {
+        headline = self::headline(domain, rows.len()) + &hint;
     }
     let headings = COLUMNS.each_ref().map(|column| column.heading.to_owned());
     let mut lines = vec![headline, format!("{:width$}{}", "participant", aligned(&headings, limit))];
@@ -79,11 +81,14 @@ fn aligned(cells: &Cells, limit: u8) -> String {
 
 fn headline(domain: &Domain, count: usize) -> String {
     let participants = if count == 1 { "participant" } else { "participants" };
-    let others = match domain.others {
+    format!("taut top  domain {}  {count} {participants} of Taut", domain.domain_id)
+}
+
+fn others(domain: &Domain) -> String {
+    match domain.others {
         0 => String::new(),
         others => format!(", {others} of other vendors"),
-    };
-    format!("taut top  domain {}  {count} {participants} of Taut{others}", domain.domain_id)
+    }
 }
 
 /// What it calls itself with its process id, and its host.
@@ -219,11 +224,16 @@ mod tests {
         }
         assert!(lines(&domain, Some(80))[1].ends_with(" refused/s"));
         assert_eq!(lines(&domain, Some(1)), lines(&domain, Some(30)), "the least there is");
+        let among_others = Domain { others: 12, ..domain };
+        for room in [70, 80, 90] {
+            let headline = &lines(&among_others, Some(room))[0];
+            assert!(headline.ends_with(" show more") && headline.chars().count() <= room, "{headline}");
+        }
     }
 
     #[test]
     fn other_vendors_are_counted() {
         let domain = super::Domain { domain_id: 7, others: 2, ..Domain::default() };
-        assert_eq!(headline(&domain, 0), "taut top  domain 7  0 participants of Taut, 2 of other vendors");
+        assert_eq!(lines(&domain, None)[0], "taut top  domain 7  0 participants of Taut, 2 of other vendors");
     }
 }

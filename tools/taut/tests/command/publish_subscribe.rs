@@ -97,16 +97,19 @@ fn who_hears_nothing_is_told_why() {
 
 #[test]
 fn who_is_not_heard_is_told_why() {
-    /// Within so many the subscriber has been found.
-    const TRIES: usize = 40;
+    /// How long it looks for the subscriber, in seconds: longer each time it has not found it.
+    const WAITS: [&str; 5] = ["0.5", "1", "4", "15", "60"];
     let subscriber = Running::start(taut(80, "sub shapes --partition office --json"));
     let who = format!(" of \"taut sub\" (taut, process {} on ", subscriber.pid());
-    let tell = || run(taut(80, "pub shapes --partition plant --count 1 --wait 0.5"));
-    let ended = (0..TRIES).map(|_| tell()).find(|ended| ended.stderr.contains(&who)).expect("it is found");
+    let tell = |wait| (wait, run(taut(80, &format!("pub shapes --partition plant --count 1 --wait {wait}"))));
+    let (wait, ended) =
+        WAITS.into_iter().map(tell).find(|(_, ended)| ended.stderr.contains(&who)).expect("it is found");
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    let says = "taut: no reader of Square after 0.5 s, publishing all the same: the writer of topic \"Square\" has 0 of 1 \
-                matches; reader ";
-    assert!(ended.stderr.starts_with(says), "{}", ended.stderr);
+    let says = format!(
+        "taut: no reader of Square after {wait} s, publishing all the same: the writer of topic \"Square\" has 0 of 1 \
+         matches; reader "
+    );
+    assert!(ended.stderr.starts_with(&says), "{}", ended.stderr);
     let why =
         ") does not match: partition: here [\"plant\"], there [\"office\"]; `taut ls` lists what there is\n";
     assert!(ended.stderr.contains(why), "{}", ended.stderr);
