@@ -139,7 +139,8 @@ impl Burst {
         now + earned.max(allowed)
     }
 
-    #[cold]
+    /// It was written after a pause, as most are.
+    #[inline]
     fn pause(&mut self, now: Time) {
         if self.ended + INTERRUPTED < now {
             // One that pauses each time is never expected; the system may interrupt one that is.
