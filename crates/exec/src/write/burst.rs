@@ -31,6 +31,14 @@ const FIRST_AGAIN: u32 = 2;
 /// long. Lower has samples wait in vain for more of one that is shorter, higher takes more bursts to learn.
 const ALIKE: u32 = 2;
 
+/// A pause between two bursts, as far as that is about: a thread that was woken by the first sample may have the writer's
+/// processor for shorter. Lower takes parts for bursts, higher learns nothing of quicker loops.
+const BETWEEN: Duration = Duration::from_micros(500);
+
+/// No more pauses than one for so many samples. Lower expects bursts that are several, higher none of a machine that
+/// interrupts them.
+const SELDOM: u32 = 8;
+
 /// The longest that a sample waits for the last of an expected burst. Lower divides bursts of samples that take long to
 /// encode, higher keeps samples of a burst that is over sooner than the last ones.
 const LONGEST_EXPECTED: Duration = Duration::from_micros(50);
@@ -75,9 +83,9 @@ pub(crate) struct Burst {
     began: Time,
     ended: Time,
     run: u32,
-    /// How many samples it has, whatever has interrupted it, and whether something has.
+    /// How many samples it has, whatever has interrupted it, and how often something has.
     count: u32,
-    interrupted: bool,
+    pauses: u32,
     /// How many the last one had.
     last: u32,
     /// How many before that one had as many.
@@ -96,7 +104,7 @@ impl Burst {
             ended: Time(i64::MIN),
             run: 0,
             count: 0,
-            interrupted: false,
+            pauses: 0,
             last: 0,
             alike: 0,
             budget: Duration(budget.0 / 2).min(LONGEST_BUDGET),
@@ -143,15 +151,22 @@ impl Burst {
     #[inline]
     fn pause(&mut self, now: Time) {
         if self.ended + INTERRUPTED < now {
-            // One that pauses each time is never expected; the system may interrupt one that is.
-            let more = u32::from(!self.interrupted);
-            self.alike = if self.count == self.last { self.alike.saturating_add(more) } else { 0 };
-            self.last = self.count;
-            (self.began, self.run, self.count, self.interrupted) = (now, 0, 0, false);
+            (self.began, self.run) = (now, 0);
         } else {
             self.run = self.run.min(FIRST - FIRST_AGAIN);
-            self.interrupted = true;
         }
+        if self.ended + BETWEEN < now {
+            self.learn();
+        } else {
+            self.pauses = self.pauses.saturating_add(1);
+        }
+    }
+
+    /// The next burst begins. The system may interrupt one now and then; one that pauses by itself is never expected.
+    fn learn(&mut self) {
+        let more = u32::from(self.pauses <= self.count / SELDOM);
+        self.alike = if self.count == self.last { self.alike.saturating_add(more) } else { 0 };
+        (self.last, self.count, self.pauses) = (self.count, 0, 0);
     }
 
     /// How long a sample that has come at once may wait.
@@ -173,6 +188,11 @@ impl Burst {
     /// Is it one, by now?
     pub fn goes_on(&self) -> bool {
         self.run > FIRST
+    }
+
+    /// The next write has waited for so long before it could begin, whatever pause came before.
+    pub fn excuse(&mut self, waited: Duration) {
+        self.ended = self.ended + waited;
     }
 
     /// It ends.
@@ -271,6 +291,19 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_is_no_pause_and_takes_none_away() {
+        let mut burst = Burst::new(Duration::ZERO);
+        let waited = |burst: &mut Burst, pause: i64| {
+            at_once(burst, &[100]);
+            burst.excuse(Duration(40_000));
+            let begin = burst.ended.0 + pause;
+            waits(burst, [begin].into_iter())[0]
+        };
+        assert!(waited(&mut burst, 300) > 0, "it goes on");
+        assert_eq!(waited(&mut burst, 1_000_000), 0, "another one begins");
+    }
+
+    #[test]
     fn a_burst_that_pauses_each_time_is_not_expected() {
         let mut burst = Burst::new(Duration::ZERO);
         for _ in 0..6 {
@@ -278,6 +311,17 @@ mod tests {
             let pairs = (0..20).map(|n| begin + n / 2 * 40_000 + n % 2 * 300);
             assert_eq!(waits(&mut burst, pairs), [0; 20]);
         }
+    }
+
+    #[test]
+    fn a_burst_that_the_system_interrupts_is_as_long_as_before() {
+        let mut burst = Burst::new(Duration::ZERO);
+        at_once(&mut burst, &[100; 2]);
+        for _ in 0..3 {
+            let begin = after_a_pause(&burst);
+            waits(&mut burst, (0..100).map(|n| begin + n * 300 + if n > 0 { 200_000 } else { 0 }));
+        }
+        assert_eq!(at_once(&mut burst, &[100]), [2]);
     }
 
     #[test]

@@ -90,8 +90,9 @@ impl Inner {
     /// The token, for which a burst may have to wait: that is no pause of its own.
     #[cold]
     fn token_in(&self, burst: &mut Burst) -> MutexGuard<'_, Core> {
+        let called = burst.take_begun().unwrap_or_else(monotonic_now);
         let core = self.enter();
-        burst.end(core.now);
+        burst.excuse(core.now.since(called));
         core
     }
 
