@@ -202,6 +202,14 @@ fn nft(words: &str) {
     assert!(status.success(), "nft {words}");
 }
 
+/// Waits until a thread of this process sleeps.
+pub fn await_sleep(thread: i32) {
+    await_that("the thread sleeps", || {
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
+    });
+}
+
 /// Looks until it is so.
 pub fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + LIMIT;

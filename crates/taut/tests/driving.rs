@@ -12,6 +12,7 @@ use taut::{
     Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, Error, Qos, Selection,
     StatusMask,
 };
+use taut_testbed::await_sleep;
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -310,18 +311,6 @@ fn several_threads_wait_at_one_participant() {
     }
     for waiter in waiters {
         assert_eq!(waiter.join().unwrap(), (0..50).sum());
-    }
-}
-
-/// Waits until a thread of this process sleeps.
-fn await_sleep(thread: i32) {
-    let sleeps = || {
-        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
-        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
-    };
-    let until = Instant::now() + SOON.into();
-    while !sleeps() {
-        assert!(Instant::now() < until, "the thread does not sleep");
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use futures_core::Stream;
 use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, Error, Qos};
+use taut_testbed::await_sleep;
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -48,15 +49,6 @@ fn until(mut is_done: impl FnMut() -> bool) -> bool {
         }
     }
     false
-}
-
-/// Waits until a thread of this process sleeps.
-fn await_sleep(thread: i32) {
-    let sleeps = || {
-        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
-        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
-    };
-    assert!(until(sleeps), "the thread does not sleep");
 }
 
 #[test]

@@ -522,16 +522,27 @@ mod tests {
         found
     }
 
-    /// A reliable KEEP_ALL writer with a reader that it is about to greet.
-    fn matched() -> (Writer, Guid) {
+    /// A reliable KEEP_ALL writer with readers of these participants that it is about to greet.
+    fn matched_with<const N: usize>(
+        durability: DurabilityKind,
+        participants: [u8; N],
+    ) -> (Writer, [Guid; N]) {
         let guid = Guid::new(GuidPrefix([1; 12]), EntityId::user(1, true, false));
-        let reader = Guid::new(GuidPrefix([2; 12]), EntityId::user(1, false, false));
         let mut qos = EndpointQos::default_writer();
-        qos.reliability.kind = ReliabilityKind::Reliable;
+        (qos.reliability.kind, qos.durability) = (ReliabilityKind::Reliable, durability);
         let mut writer =
             Writer::new(guid, WriterIndex(0), &qos, History::KeepAll, None, MulticastChoice::Auto);
-        writer.match_reader(ReaderProxy::new(reader, true, vec![Locator::INVALID], Vec::new()), false);
-        writer.greet(reader);
+        let readers = participants.map(|n| Guid::new(GuidPrefix([n; 12]), EntityId::user(1, false, false)));
+        for reader in readers {
+            let proxy = ReaderProxy::new(reader, true, vec![Locator::INVALID], Vec::new());
+            writer.match_reader(proxy, durability != DurabilityKind::Volatile);
+            writer.greet(reader);
+        }
+        (writer, readers)
+    }
+
+    fn matched() -> (Writer, Guid) {
+        let (writer, [reader]) = matched_with(DurabilityKind::Volatile, [2]);
         (writer, reader)
     }
 
@@ -561,25 +572,9 @@ mod tests {
         assert_eq!(heartbeats(&mut writer, Writer::repair), [(1, 0)]);
     }
 
-    /// A durable KEEP_ALL writer, and two readers that want its history.
-    fn with_history() -> (Writer, [Guid; 2]) {
-        let (writer, reader) = matched();
-        let mut qos = EndpointQos::default_writer();
-        qos.reliability.kind = ReliabilityKind::Reliable;
-        qos.durability = DurabilityKind::TransientLocal;
-        let mut writer =
-            Writer::new(writer.guid, WriterIndex(0), &qos, History::KeepAll, None, MulticastChoice::Auto);
-        let readers = [reader, Guid::new(GuidPrefix([3; 12]), reader.entity)];
-        for reader in readers {
-            writer.match_reader(ReaderProxy::new(reader, true, vec![Locator::INVALID], Vec::new()), true);
-            writer.greet(reader);
-        }
-        (writer, readers)
-    }
-
     #[test]
     fn a_reader_that_wants_a_history_anew_holds_up_no_other() {
-        let (mut writer, readers) = with_history();
+        let (mut writer, readers) = matched_with(DurabilityKind::TransientLocal, [2, 3]);
         let mut acks = 0;
         let mut ack = |writer: &mut Writer, reader: Guid, next: i64| {
             acks += 1;
