@@ -1,4 +1,4 @@
-//! `docs/performance.md` and its pictures, made from a stored run.
+//! `docs/performance.md`, the page of all lines beside it, and their pictures, made from a stored run.
 //!
 //! Every number stands with the command that repeats it. Rows where the subject is behind come first.
 
@@ -23,17 +23,21 @@ pub use picture::{Picture, ROUND_TRIPS, pictures};
 /// The run that all this is made from.
 pub const STORED: &str = "run.jsonl.gz";
 
-/// Writes `performance.md` into `docs`, the pictures and the run itself into `docs/results`; returns what it wrote.
+/// The page that says how it stands, and that of all that was measured.
+const PAGE: &str = "performance.md";
+const LINES: &str = "performance-lines.md";
+
+/// Writes the pages into `docs`, the pictures and the run itself into `docs/results`; returns what it wrote.
 ///
 /// *Errors*: those of the file system.
 pub fn write(records: &[Record], docs: &Path) -> std::io::Result<Vec<PathBuf>> {
     let results = docs.join("results");
     std::fs::create_dir_all(&results)?;
     let subject = subject(records);
-    let mut files = vec![
-        (docs.join("performance.md"), markdown(records).into_bytes()),
-        (results.join(STORED), run_file::packed(records, &subject)?),
-    ];
+    let mut files = vec![(results.join(STORED), run_file::packed(records, &subject)?)];
+    for (name, text) in pages(records) {
+        files.push((docs.join(name), text.into_bytes()));
+    }
     for picture in pictures(records) {
         files.push((results.join(picture.name), picture.svg.into_bytes()));
     }
@@ -43,20 +47,23 @@ pub fn write(records: &[Record], docs: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(files.into_iter().map(|(path, _)| path).collect())
 }
 
-/// The page.
-pub fn markdown(records: &[Record]) -> String {
+/// The pages, by their names in `docs`.
+pub fn pages(records: &[Record]) -> [(&'static str, String); 2] {
     let shown = current(records);
     let model = Model::new(&shown);
-    let subject = peers::name(&model.subject);
-    let mut page = format!(
-        "# Performance\n\nWhere {subject} stands, from stored runs of `taut perf`. This page is generated.\n\n"
-    );
     let stored = settled(records);
     let aims = aims::table(&shown, &stored);
     let beside = published::tables(&shown, &stored);
     let compared = aims.iter().chain(&beside).flat_map(|table| &table.runs);
     let runs: BTreeSet<&String> = shown.iter().map(|record| &record.run.id).chain(compared).collect();
-    machine(&mut page, stored.iter().filter(|record| runs.contains(&record.run.id)));
+    let named: Vec<&Record> = stored.iter().filter(|record| runs.contains(&record.run.id)).collect();
+
+    let subject = peers::name(&model.subject);
+    let mut page = format!(
+        "# Performance\n\nWhere {subject} stands, from stored runs of `taut perf`. This page is generated; \
+         [{LINES}]({LINES}) has every line, what failed, and the runs.\n\n"
+    );
+    measured(&mut page, &named);
     if let Some(warning) = rules::mixed(&shown) {
         let _ = write!(page, "Beware: {warning}.\n\n");
     }
@@ -66,22 +73,52 @@ pub fn markdown(records: &[Record]) -> String {
     page += &aims.map_or_else(String::new, |table| table.markdown("##"));
     not_ahead(&mut page, &model);
     page += &published::section(&shown, &beside);
-    page += "## Every line\n\n";
+    [(PAGE, page), (LINES, lines(&shown, &model, &named))]
+}
+
+/// The page of all lines.
+fn lines(shown: &[Record], model: &Model, named: &[&Record]) -> String {
+    let mut page = format!(
+        "# Every line\n\nWhat `taut perf` has measured, of which [{PAGE}]({PAGE}) is the summary. This page is generated.\n\n"
+    );
     page += "Gains are how many times as good: for times theirs over its own, for rates its own over theirs; above 1 is ahead. Brackets hold the 95 % interval of the rounds. ";
     page += "The floor is the same exchange without a middleware: of times a limit, not a rival. But it sleeps at once where it blocks: who looks for a while before it sleeps, as Taut does (`spin`, 20 µs unless set otherwise), is woken less often and can be faster than it. At rates it calls the kernel for each sample and can be passed; over UDP the limit is the floor that hands the kernel many datagrams at once (floor gso). Where samples got lost, their share stands beside the gain. ";
-    page += &rules::explained(&shown);
+    page += &rules::explained(shown);
     page += "\n\n";
     for group in model.groups.iter().filter(|group| ran(group)) {
-        groups::table(&mut page, &model, group);
+        groups::table(&mut page, model, group);
     }
-    failures(&mut page, &model);
+    failures(&mut page, model);
+    list_runs(&mut page, named);
     page
 }
 
-/// The runs of these lines, and who was measured.
-fn machine<'a>(page: &mut String, records: impl Iterator<Item = &'a Record> + Clone) {
+/// On what machines, and who.
+fn measured(page: &mut String, named: &[&Record]) {
+    let (mut machines, mut versions): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    let note = |known: &mut Vec<String>, new: String| {
+        if !known.contains(&new) {
+            known.push(new);
+        }
+    };
+    for record in named {
+        let run = &record.run;
+        note(
+            &mut machines,
+            format!("{}, {} cores, Linux {}, governor {}", run.cpu, run.cores, run.kernel, run.governor),
+        );
+        if !record.version.is_empty() {
+            note(&mut versions, format!("{} {}", peers::name(peers::adapter(&record.peer)), record.version));
+        }
+    }
+    let _ = write!(page, "Measured on: {}.\n\nMeasured: {}.\n\n", machines.join("; "), versions.join(", "));
+}
+
+/// The runs that the pages are made from: when, on what and by which build.
+fn list_runs(page: &mut String, named: &[&Record]) {
+    page.push_str("\n## Runs\n\n");
     let mut seen: Vec<&str> = Vec::new();
-    for run in records.clone().map(|record| &record.run) {
+    for run in named.iter().map(|record| &record.run) {
         if seen.contains(&run.id.as_str()) {
             continue;
         }
@@ -92,14 +129,6 @@ fn machine<'a>(page: &mut String, records: impl Iterator<Item = &'a Record> + Cl
             run.id, run.cpu, run.cores, run.kernel, run.governor, run.taut, run.started, run.command
         );
     }
-    let mut versions: Vec<String> = Vec::new();
-    for record in records.filter(|record| !record.version.is_empty()) {
-        let version = format!("{} {}", peers::name(peers::adapter(&record.peer)), record.version);
-        if !versions.contains(&version) {
-            versions.push(version);
-        }
-    }
-    let _ = write!(page, "Measured: {}.\n\n", versions.join(", "));
 }
 
 fn not_ahead(page: &mut String, model: &Model) {

@@ -83,9 +83,9 @@ fn the_page_has_each_table_of_the_documentation() {
     let titles = |text: &str, begin: &str, end: &str| -> Vec<String> {
         text.split(begin).skip(1).filter_map(|rest| rest.split(end).next()).map(str::to_string).collect()
     };
-    let document = performance::markdown(&run);
+    let [(_, document), _] = performance::pages(&run);
     let begin = document.find("## Beside what others have published").expect("the section");
-    let document = &document[begin..document.find("## Every line").expect("the next one")];
+    let document = &document[begin..];
     let page = report::page(&run).replace("&#39;", "'");
     let section =
         page.split("<section id=\"published\">").nth(1).and_then(|rest| rest.split("</section>").next());
@@ -174,17 +174,17 @@ fn the_document_has_its_pictures_and_commands() {
     let run = synthetic::run(SEED);
     let docs = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("docs");
     let files = performance::write(&run, &docs).unwrap();
-    let page = std::fs::read_to_string(docs.join("performance.md")).unwrap();
-    assert_eq!(files.len(), 2 + performance::pictures(&run).len());
+    let read = |name| std::fs::read_to_string(docs.join(name)).unwrap();
+    let (page, lines) = (read("performance.md"), read("performance-lines.md"));
+    assert_eq!(files.len(), 3 + performance::pictures(&run).len());
     for picture in performance::pictures(&run) {
         assert!(page.contains(&format!("(results/{})", picture.name)));
         assert!(picture.svg.starts_with("<svg") && picture.svg.contains("prefers-color-scheme:dark"));
         assert!(!picture.svg.contains("NaN"));
     }
-    let behind = page.find("## Where Taut is not ahead").unwrap();
-    assert!(behind < page.find("## Every line").unwrap());
+    assert!(page.contains("\n## Where Taut is not ahead\n") && page.contains("(performance-lines.md)"));
     // Each table of figures stands below its command.
-    let tables = page.split("\n### ").skip(1);
+    let tables = lines.split("\n### ").skip(1);
     assert!(tables.clone().count() > 20);
     assert!(tables.clone().all(|table| table.contains("`taut perf all --peers all --save run.jsonl`")));
 }
@@ -196,7 +196,9 @@ fn the_documentation_is_made_from_its_stored_run() {
     let run = run_file::read(&[results.join(performance::STORED)]).unwrap().records;
     let kept = |path: PathBuf| std::fs::read_to_string(path).unwrap();
     let how = "target/release/taut perf report docs/results/run.jsonl.gz --docs docs";
-    assert!(performance::markdown(&run) == kept(docs.join("performance.md")), "{how}");
+    for (name, page) in performance::pages(&run) {
+        assert!(page == kept(docs.join(name)), "{name}: {how}");
+    }
     for picture in performance::pictures(&run) {
         assert!(picture.svg == kept(results.join(&picture.name)), "{}: {how}", picture.name);
     }
@@ -205,20 +207,34 @@ fn the_documentation_is_made_from_its_stored_run() {
 /// Those that only a table has lines of, too: when, on what and by which build.
 #[test]
 fn each_run_that_the_documentation_names_is_listed() {
-    let page = include_str!("../../docs/performance.md");
-    let listed: HashSet<&str> = page.lines().collect();
-    let named = page.lines().filter(|line| line.starts_with('`')).flat_map(|line| line.split('`'));
+    let (page, lines) =
+        (include_str!("../../docs/performance.md"), include_str!("../../docs/performance-lines.md"));
+    let listed: HashSet<&str> = lines.lines().collect();
+    let named = page
+        .lines()
+        .chain(lines.lines())
+        .filter(|line| line.starts_with('`'))
+        .flat_map(|line| line.split('`'));
     let named: HashSet<&str> = named.filter(|text| text.ends_with("--save run.jsonl")).collect();
     assert!(!named.is_empty());
     let missing: Vec<_> = named.difference(&listed).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// The synthetic run after a change of some of its lines, as the document.
-fn document(change: impl Fn(&mut Record)) -> String {
+/// The synthetic run after a change of some of its lines, as the pages.
+fn pages(change: impl Fn(&mut Record)) -> [String; 2] {
     let mut run = synthetic::run(SEED);
     run.iter_mut().for_each(change);
-    performance::markdown(&run)
+    performance::pages(&run).map(|(_, page)| page)
+}
+
+/// The same in one piece.
+fn document(change: impl Fn(&mut Record)) -> String {
+    pages(change).concat()
+}
+
+fn as_document(run: &[Record]) -> String {
+    performance::pages(run).map(|(_, page)| page).concat()
 }
 
 #[test]
@@ -226,12 +242,11 @@ fn who_loses_samples_is_not_ahead_without_their_share() {
     let plain = document(|_| {});
     assert!(!plain.contains("losing more"), "what the subject does not lose is no loss of its own");
     // HDDS loses a quarter of its samples: that stands with the gain over it.
-    let lossy = document(|record| {
+    let [not_ahead, _] = pages(|record| {
         if record.peer == "taut" && record.workload == "throughput" && record.qos.starts_with("best-effort") {
             record.lost = record.samples;
         }
     });
-    let not_ahead = &lossy[..lossy.find("## Every line").unwrap()];
     let rows: Vec<&str> = not_ahead.lines().filter(|line| line.contains("ahead, losing more")).collect();
     assert!(
         rows.iter().any(|line| line.contains("HDDS") && line.contains("50.0 % lost, theirs 25.0 %")),
@@ -301,8 +316,8 @@ fn lines_of_several_rules_of_timing_are_told() {
     old.truncate(old.len() / 2);
     let mixed = [&old[..], &new[old.len()..]].concat();
     let says = |page: &str| page.contains(&format!("Beware: {told}"));
-    assert!(says(&performance::markdown(&mixed)) && says(&report::page(&mixed)));
-    assert!(!says(&performance::markdown(&new)) && !says(&report::page(&new)));
+    assert!(says(&as_document(&mixed)) && says(&report::page(&mixed)));
+    assert!(!says(&as_document(&new)) && !says(&report::page(&new)));
 }
 
 #[test]
@@ -381,7 +396,7 @@ fn gains_are_relative_to_the_kernels_sockets_by_the_same_wait() {
         ("throughput", "taut", "udp", 1_024, &jumbo(600_000.0)),
         ("throughput", "taut", "xdp", 1_024, &jumbo(300_000.0)),
     ]);
-    let page = performance::markdown(&run);
+    let page = as_document(&run);
     let begin = page.find("### What going past the kernel gains").expect("the table");
     let rows: Vec<&str> = page[begin..].lines().skip(1).take_while(|line| !line.starts_with('#')).collect();
     let rows: Vec<&str> = rows.into_iter().filter(|line| line.starts_with("| ")).collect();
@@ -420,7 +435,7 @@ fn what_was_measured_in_two_runs_is_no_gain_and_no_pair() {
     };
     let titles = ["### What going past the kernel gains", "### What a flood adds to isolated round trips"];
     for (other, are_shown) in [("a", true), ("b", false)] {
-        let page = performance::markdown(&with_linked(&[
+        let page = as_document(&with_linked(&[
             ("latency", "taut", "xdp", 32, &of("a", "every 1 ms link")),
             ("latency", "cyclonedds", "udp", 32, &of(other, "every 1 ms link")),
             ("interference", "taut", "xdp", 64, &of("a", "quiet all long link")),
@@ -449,7 +464,7 @@ fn each_mitigation_is_shown_there_and_back_and_one_way_at_each_size() {
     for size in sizes {
         linked.extend(cases.iter().map(|case| -> Linked { ("interference", "taut", "xdp", size, case) }));
     }
-    let page = performance::markdown(&with_linked(&linked));
+    let page = as_document(&with_linked(&linked));
     let table =
         page.split("\n### ").find(|table| table.starts_with("Timing isolation over one link, by XDP\n"));
     let rows: Vec<&str> = table.expect("the table").lines().filter(|line| line.starts_with("| ")).collect();
@@ -477,7 +492,7 @@ fn what_a_flood_adds_is_told_of_enough_samples_only() {
         }
     };
     let (quiet, flood) = ("quiet all long link", "flood all long link");
-    let page = performance::markdown(&with_linked(&[
+    let page = as_document(&with_linked(&[
         ("interference", "taut", "xdp", 64, &isolated(quiet, 50_000, 110_000)),
         ("interference", "floor", "xdp", 64, &isolated(quiet, 40_000, 110_000)),
         ("interference", "taut", "xdp", 64, &isolated(flood, 55_000, 109_990)),

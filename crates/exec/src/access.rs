@@ -413,8 +413,8 @@ impl Executor {
     pub(crate) fn await_next(&self, promise: &Promise, write: &Write) {
         let inner = &self.inner;
         let next = inner.promises.note(promise, write.called, write.instance, write.kind);
-        if next.is_some_and(|next| inner.holding.oversleeps(false, next, Time::NEVER)) {
-            inner.kick();
+        if let Some(next) = next.filter(|next| inner.holding.oversleeps(false, *next, Time::NEVER)) {
+            inner.remind(monotonic_now(), next, Time::NEVER);
         }
     }
 

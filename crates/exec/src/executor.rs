@@ -89,6 +89,7 @@ pub(crate) struct Inner {
     pub contended: AtomicU64,
     pub queued: AtomicU64,
     pub kicks: AtomicU64,
+    pub reminders: AtomicU64,
 }
 
 /// Steps in which all are told that a participant leaves. Lower and some of the 4,096 that it may know believe in it until its
@@ -112,6 +113,8 @@ pub struct Stats {
     pub queued_writes: u64,
     /// How often a sleeping driver was woken.
     pub kicks: u64,
+    /// How often a timer was to wake one in time for something that others had left it since.
+    pub reminders: u64,
     /// The most steps of timers or discovery that began, one after another, when whoever drives had looked for samples last
     /// more than 20 us before: 1 is the one that a sample waits for which comes while it runs.
     pub steps_ahead_of_samples: u64,
@@ -198,6 +201,7 @@ impl Executor {
             contended: AtomicU64::new(0),
             queued: AtomicU64::new(0),
             kicks: AtomicU64::new(0),
+            reminders: AtomicU64::new(0),
         });
         Process::this().register(prefix, &inner);
         inner.neighbours.fd(|fd| {
@@ -450,6 +454,7 @@ impl Inner {
             waits: self.watch.calls(),
             queued_writes: self.queued.load(Ordering::Relaxed),
             kicks: self.kicks.load(Ordering::Relaxed),
+            reminders: self.reminders.load(Ordering::Relaxed),
             steps_ahead_of_samples,
             port,
             frames,

@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use taut_base::{Duration, InstanceHandle, Time, Timestamp};
 use taut_dcps::{Endpoint, Entity, Selection, StatusMask, TypeSupport, Write};
@@ -529,20 +529,60 @@ fn discovery_of_a_call_in_the_midst_of_a_round_waits_for_the_next_look_for_sampl
 }
 
 #[test]
-fn a_first_promise_wakes_a_driver_that_would_oversleep_it() {
+fn a_first_promise_reminds_a_driver_that_would_oversleep_it() {
     let (executor, writer, _) = executor();
     let qos = DataWriterQos::default().deadline(Duration::from_millis(1));
     let outlet = executor.outlet(writer, &qos).unwrap();
     let promise = outlet.promise.as_ref().unwrap();
     let mut write = new_write();
-    executor.inner.holding.fall_asleep(Time::NEVER);
-    for (called, kicks) in [(1, 1), (2, 1)] {
-        write.called = Time(called);
+    let holding = &executor.inner.holding;
+    holding.fall_asleep(Time::NEVER, Time::NEVER);
+    let called = monotonic_now();
+    for later in [0, 1] {
+        write.called = called + Duration(later);
         executor.await_next(promise, &write);
-        assert_eq!(executor.stats().kicks, kicks, "only for what is due before all that it knows");
-        executor.inner.holding.fall_asleep(Time(called) + Duration::from_millis(1));
+        assert_eq!(
+            holding.sleeps_until(),
+            called + Duration::from_millis(1),
+            "only for what is due before all that it knows"
+        );
     }
-    executor.inner.holding.wake();
+    holding.wake();
+}
+
+/// Whoever drives looks at its port before it sleeps: what it is reminded of meanwhile does not wait for the end of that.
+#[test]
+fn a_reminder_ends_a_look_at_the_port() {
+    let seldom = LIMIT.times(100);
+    let config = ExecutorConfig {
+        spin: LIMIT,
+        announcement_period: seldom,
+        lease_duration: seldom.times(10),
+        ..config(97, false)
+    };
+    let executor = Executor::start(&config).unwrap();
+    let inner = &executor.inner;
+    // What its start has to do, without a look in vain, after which the next wait does without.
+    while inner.glance(monotonic_now()).is_any() || inner.holding.due() < monotonic_now() + LIMIT {
+        executor.run_once(Some(Time(0))).unwrap();
+    }
+    let is_reminded = AtomicBool::new(false);
+    let took = std::thread::scope(|scope| {
+        let driver = scope.spawn(|| {
+            while !is_reminded.load(Ordering::SeqCst) {
+                executor.run_once(Some(monotonic_now() + LIMIT)).unwrap();
+            }
+        });
+        while inner.holding.sleeps_until() < monotonic_now() {
+            std::hint::spin_loop();
+        }
+        is_reminded.store(true, Ordering::SeqCst);
+        let now = monotonic_now();
+        inner.remind(now, now + Duration::from_millis(1), Time::NEVER);
+        driver.join().unwrap();
+        monotonic_now().since(now)
+    });
+    assert!(took < Duration(LIMIT.0 / 2), "{took:?}");
 }
 
 /// Two participants with a writer and a reader that match.

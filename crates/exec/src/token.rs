@@ -10,6 +10,7 @@ use crate::account::jobs::{Done, JobClass};
 use crate::clock::monotonic_now;
 use crate::core::Core;
 use crate::executor::Inner;
+use crate::write::burst;
 
 impl Inner {
     /// The token, however long it takes.
@@ -126,8 +127,8 @@ impl Inner {
         true
     }
 
-    /// Unlocks, and wakes the driver if there is something for it. Returns whether it did. There is a fence between the two,
-    /// in [`crate::driver::holding::Holding::oversleeps`].
+    /// Unlocks, and wakes the driver if there is something for it, at once or in time. Returns whether that took its time.
+    /// There is a fence between the two, in [`crate::driver::holding::Holding::oversleeps`].
     pub fn let_go(&self, core: MutexGuard<'_, Core>, news: bool) -> bool {
         let more_work = core.has_work(TxClass::Discovery) || core.port.has_aside();
         let next = core.next_timeout();
@@ -137,12 +138,26 @@ impl Inner {
     /// The same of who knows when the next timer is due, and whether there is something to be done at once.
     #[inline]
     fn let_go_until(&self, core: MutexGuard<'_, Core>, urgent: bool, next: Time) -> bool {
-        let held_until = core.held.until;
+        let (now, held_until) = (core.now, core.held.until);
         self.holding.note_due(if urgent { Time(0) } else { next.min(held_until) });
         MutexGuard::unlock_fair(core);
-        let kicked = self.holding.oversleeps(urgent, next, held_until) && self.kick();
+        let oversleeps = self.holding.oversleeps(urgent, next, held_until);
+        let called = oversleeps && if urgent { self.kick() } else { self.remind(now, next, held_until) };
         self.leave_broken();
-        kicked
+        called
+    }
+
+    /// Has a driver that would oversleep a timer, or what is held until then, wake in time. Returns whether that took its time.
+    #[cold]
+    pub fn remind(&self, now: Time, next: Time, held_until: Time) -> bool {
+        let at = next.min(burst::due(held_until));
+        // Who polls looks at what is said to it, and needs no timer.
+        if at <= now || self.polling.is_on() {
+            return self.kick();
+        }
+        self.reminders.fetch_add(1, Ordering::Relaxed);
+        self.holding.shorten(next, held_until);
+        self.watch.remind(now, at) || self.kick()
     }
 
     /// Wakes the driver if it sleeps. Returns whether it did.

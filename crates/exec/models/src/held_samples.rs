@@ -1,5 +1,5 @@
-//! Samples that wait for company: whoever drives sends them, no later than they are due, and is woken for that if
-//! it sleeps, once.
+//! Samples that wait for company: whoever drives sends them, no later than they are due, and has a reminder set for that if
+//! it sleeps for longer, once.
 
 use std::sync::Arc;
 
@@ -33,10 +33,10 @@ struct Model {
     core: Mutex<Core>,
     holding: Holding,
     role: Role,
-    /// The eventfd.
-    rung: Mutex<bool>,
+    /// What the reminder is set for.
+    reminder: Mutex<Time>,
     slept: AtomicUsize,
-    woken: AtomicUsize,
+    reminded: AtomicUsize,
 }
 
 impl Model {
@@ -45,9 +45,9 @@ impl Model {
             core: Mutex::new(Core { held: Held::NOTHING, timer: Time::NEVER, unsent: Vec::new() }),
             holding: Holding::default(),
             role: Role::default(),
-            rung: Mutex::new(false),
+            reminder: Mutex::new(Time::NEVER),
             slept: AtomicUsize::new(0),
-            woken: AtomicUsize::new(0),
+            reminded: AtomicUsize::new(0),
         })
     }
 
@@ -61,9 +61,18 @@ impl Model {
         let (next, held_until) = (core.timer, core.held.until);
         self.holding.note_due(next.min(held_until));
         drop(core);
-        if self.holding.oversleeps(false, next, held_until) && self.holding.rouse() {
-            self.woken.fetch_add(1, Ordering::Relaxed);
-            *self.rung.lock().unwrap() = true;
+        if self.holding.oversleeps(false, next, held_until) {
+            self.holding.shorten(next, held_until);
+            self.remind(next.min(due(held_until)));
+        }
+    }
+
+    /// As `Reminder::set` has it, of a timer that has not rung.
+    fn remind(&self, at: Time) {
+        let mut reminder = self.reminder.lock().unwrap();
+        if at < *reminder {
+            *reminder = at;
+            self.reminded.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -85,18 +94,23 @@ impl Model {
         if core.held.until <= now {
             self.send(&mut core);
         }
-        self.holding.fall_asleep(Time::NEVER);
+        self.holding.fall_asleep(Time::NEVER, core.held.until);
         self.slept.fetch_add(1, Ordering::Relaxed);
         self.let_go(core);
-        self.holding.next_look(now, Time::NEVER)
+        self.holding.next_look(now)
     }
 
     /// The begin of a sleep without the token, of a driver that has let another do what there was. As `Inner::doze` has it.
     fn doze(&self, now: Time) -> Option<Time> {
-        let Some((wake_at, busy)) = self.holding.doze(now, Time::NEVER) else { return self.step(now) };
+        let Some((_, busy)) = self.holding.doze(now, Time::NEVER) else { return self.step(now) };
         self.slept.fetch_add(1, Ordering::Relaxed);
-        let looks = || self.holding.next_look(now, wake_at);
+        let looks = || self.holding.next_look(now);
         (!busy).then(looks).flatten()
+    }
+
+    /// It wakes. As `Inner::look_and_wait` has it.
+    fn wakes(&self, now: Time) -> Option<Time> {
+        self.holding.next_look(now).or_else(|| self.step(now))
     }
 
     /// The driver is in the hands of the user. As `Inner::ask` has it.
@@ -122,29 +136,32 @@ impl Model {
         self.let_go(core);
     }
 
-    /// Was the driver woken?
+    /// Has the reminder rung? It may do so too early.
     fn hears(&self) -> bool {
-        std::mem::take(&mut *self.rung.lock().unwrap())
+        std::mem::replace(&mut *self.reminder.lock().unwrap(), Time::NEVER) != Time::NEVER
     }
 
     /// Drives on alone until the driver would sleep for ever, with a clock that goes where it sleeps to.
     fn finish(&self, mut now: Time, mut asleep: Option<Time>) {
         for _ in 0..10 {
-            now = match asleep {
-                _ if self.hears() => now,
-                Some(Time::NEVER) => break,
-                Some(until) => until,
-                None => now,
-            };
+            let reminder = *self.reminder.lock().unwrap();
+            let until = asleep.map_or(now, |until| until.min(reminder));
+            if until == Time::NEVER {
+                break;
+            }
+            now = now.max(until);
             for written in &self.core.lock().unwrap().unsent {
                 assert!(now <= due(*written + WAIT), "written {written:?}, not sent {now:?}");
             }
-            asleep = self.step(now);
+            if reminder <= now {
+                self.hears();
+            }
+            asleep = if asleep.is_some() { self.wakes(now) } else { self.step(now) };
         }
         assert_eq!(asleep, Some(Time::NEVER), "the driver comes to rest");
         assert_eq!(self.core.lock().unwrap().unsent, [], "and sends all before");
-        let (woken, slept) = (self.woken.load(Ordering::Relaxed), self.slept.load(Ordering::Relaxed));
-        assert!(woken <= slept, "woken {woken} times from {slept} sleeps");
+        let (reminded, slept) = (self.reminded.load(Ordering::Relaxed), self.slept.load(Ordering::Relaxed));
+        assert!(reminded <= slept, "reminded {reminded} times in {slept} sleeps");
     }
 }
 
@@ -158,8 +175,10 @@ fn writes_and_sleeps(writes: &'static [i64], steps: usize) {
             thread::spawn(move || {
                 let mut asleep = model.step(START);
                 for _ in 1..steps {
-                    if asleep.is_none() || model.hears() {
+                    if asleep.is_none() {
                         asleep = model.step(START);
+                    } else if model.hears() {
+                        asleep = model.wakes(START);
                     }
                 }
                 asleep
@@ -202,13 +221,16 @@ fn beside_one_who_dozes(other: fn(&Model), check: fn(&Model, Option<Time>)) {
 #[test]
 fn who_dozes_hears_of_a_timer() {
     const DUE: Time = Time(START.0 + 7);
+    fn is_reminded(model: &Model) -> bool {
+        *model.reminder.lock().unwrap() <= DUE
+    }
     beside_one_who_dozes(
         |model| {
             let mut core = model.core.lock().unwrap();
             core.timer = DUE;
             model.let_go(core);
         },
-        |model, asleep| assert!(asleep.is_none_or(|until| until <= DUE) || model.hears(), "{asleep:?}"),
+        |model, asleep| assert!(asleep.is_none_or(|until| until <= DUE) || is_reminded(model), "{asleep:?}"),
     );
 }
 
@@ -218,7 +240,7 @@ fn no_sample_waits_for_one_who_dozes_on() {
 }
 
 #[test]
-fn one_wake_is_enough_for_two_samples() {
+fn one_reminder_is_enough_for_two_samples() {
     explore(|| {
         let model = Model::new();
         assert_eq!(model.role.claim(), Claim::Taken);
@@ -229,7 +251,7 @@ fn one_wake_is_enough_for_two_samples() {
         };
         model.write(START);
         other.join().unwrap();
-        assert_eq!(model.woken.load(Ordering::Relaxed), 1);
+        assert_eq!(model.reminded.load(Ordering::Relaxed), 1);
         model.finish(START, asleep);
     });
 }

@@ -75,7 +75,7 @@ macro_rules! counts {
 }
 
 atomics!(AtomicBool: bool, AtomicI64: i64, AtomicU32: u32, AtomicUsize: usize);
-counts!(AtomicU32: u32, AtomicUsize: usize);
+counts!(AtomicI64: i64, AtomicU32: u32, AtomicUsize: usize);
 
 pub(crate) fn sleep_at(_: &AtomicU32, _: u32, _: Option<Duration>) {
     unreachable!("no model waits");

@@ -44,31 +44,36 @@ const LATE: Duration = Duration::from_micros(1);
 const SOURCES: [u64; 2] = [FIRST_SOURCE - 2, FIRST_SOURCE - 4];
 
 /// One timer.
-struct Timer {
-    fd: TimerFd,
+pub(super) struct Timer {
+    pub fd: TimerFd,
     /// What it is set for; `NEVER` once it has rung.
     at: AtomicI64,
 }
 
 impl Timer {
-    fn new() -> Result<Timer, Errno> {
+    pub fn new() -> Result<Timer, Errno> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let fd = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
         Ok(Timer { fd, at: AtomicI64::new(Time::NEVER.0) })
     }
 
-    fn at(&self) -> Time {
+    pub fn at(&self) -> Time {
         Time(self.at.load(Ordering::Relaxed))
     }
 
     /// Rings then, and no longer when it was to. `false` if the system refuses.
-    fn set(&self, at: Time) -> bool {
+    pub fn set(&self, at: Time) -> bool {
         let once = Expiration::OneShot(TimeSpec::new(at.0.div_euclid(NS_PER_S), at.0.rem_euclid(NS_PER_S)));
         let is_set = self.fd.set(once, TimerSetTimeFlags::TFD_TIMER_ABSTIME).is_ok();
         if is_set {
             self.at.store(at.0, Ordering::Relaxed);
         }
         is_set
+    }
+
+    /// It has rung: it is set for nothing.
+    pub fn note_rung(&self) {
+        self.at.store(Time::NEVER.0, Ordering::Relaxed);
     }
 }
 
@@ -149,7 +154,7 @@ impl Alarm {
     pub fn hear(&self, source: u64) -> bool {
         let rung = self.timers.iter().zip(SOURCES).find(|(_, number)| *number == source);
         if let Some((timer, _)) = rung {
-            timer.at.store(Time::NEVER.0, Ordering::Relaxed);
+            timer.note_rung();
             self.sleeps.has_rung.store(true, Ordering::Relaxed);
         }
         rung.is_some()

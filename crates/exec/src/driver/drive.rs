@@ -132,14 +132,14 @@ impl Inner {
         until: Option<Time>,
         ready: &mut Readable,
     ) -> Option<Time> {
-        let wake_at = core.next_timeout().min(until.unwrap_or(Time::NEVER)).min(self.neighbours.next_look());
         // What discovery has to send waits for a look for samples: a step of it may have been the last that ran.
         self.send(&mut core, TxClass::Data);
         core.accounts.end_round();
+        let wake_at = core.next_timeout().min(until.unwrap_or(Time::NEVER)).min(self.neighbours.next_look());
         let busy = core.has_work(TxClass::Discovery) || core.participant.has_news() || core.port.has_aside();
         // Who only looks is not to be woken, least of all by what it tells itself.
         if !busy {
-            self.holding.fall_asleep(wake_at);
+            self.holding.fall_asleep(wake_at, core.held.until);
         }
         let now = core.now;
         // What was told may have taken its time.
@@ -166,7 +166,7 @@ impl Inner {
         let mut just_now = None;
         match busy {
             true => *ready = self.glance(now),
-            false if polls => (*ready, just_now) = self.poll(now, wake_at),
+            false if polls => (*ready, just_now) = self.poll(now),
             false => self.look_and_wait(now, wake_at, ready),
         }
         self.holding.wake();
@@ -194,19 +194,21 @@ impl Inner {
             // One that the kernel does not watch: what else there is it is asked at once.
             return self.watch.find(ready);
         }
-        let looks = wake_at > now && !self.port_spin.does_without();
+        // What is held is not looked at meanwhile.
+        let is_free = wake_at > now && self.holding.until() == Time::NEVER;
+        let looks = is_free && !self.port_spin.does_without();
         let look = || {
             self.watch.find(ready);
-            ready.is_any()
+            ready.is_any() || ready.take_reminded()
         };
-        if looks && self.port_spin.look_now(self.spin, Some(wake_at), &AT_PORT, look) {
+        if looks && self.port_spin.look_now(self.spin, Some(wake_at), &AT_PORT, look) && ready.is_any() {
             return;
         }
         let mut just_now = (!looks).then_some(now);
         while !ready.is_any() {
             // A look in vain has taken some of the time, and so has a sleep that ends without a reason.
             let now = just_now.take().unwrap_or_else(monotonic_now);
-            let Some(next) = self.holding.next_look(now, wake_at) else { return self.watch.find(ready) };
+            let Some(next) = self.holding.next_look(now) else { return self.watch.find(ready) };
             self.watch.sleep_until(now, next, ready);
         }
     }

@@ -2,13 +2,13 @@
 //!
 //! A writer that holds a sample back relies on a driver, which is to look no later than the sample is due, asleep
 //! or not. Each of the two first says what it is about to do and then looks at what the other has said: so either
-//! the driver sleeps no longer than that, or the writer wakes it. crates/exec/models tries this in every order
+//! the driver sleeps no longer than that, or the writer has it woken by then. crates/exec/models tries this in every order
 //! that threads and the memory model allow.
 
 use taut_base::Time;
 
 use crate::driver::role::Role;
-use crate::sync::{AtomicBool, AtomicI64, AtomicUsize, Ordering, fence};
+use crate::sync::{AtomicI64, AtomicUsize, Ordering, fence};
 use crate::write::burst::{self, Held};
 
 /// The driver does not sleep.
@@ -18,12 +18,10 @@ const AWAKE: i64 = i64::MIN;
 pub(crate) struct Holding {
     /// Until when samples wait, as the token's holder has it; `NEVER` if none does.
     until: AtomicI64,
-    /// Some did since the driver looked last.
-    streams: AtomicBool,
     /// When something is due for whoever drives, as the token's last holder has it; in the past if something is to be done
     /// already.
     due: AtomicI64,
-    /// Until when the driver sleeps, as far as it knows of timers; [`AWAKE`] while it does not sleep.
+    /// Until when the driver sleeps, as far as it or who has it reminded knows of timers; [`AWAKE`] while it does not sleep.
     sleeps_until: AtomicI64,
     /// When it looks next, asleep or not, whether samples have waited long enough.
     looks_at: AtomicI64,
@@ -34,9 +32,9 @@ pub(crate) struct Holding {
 impl Default for Holding {
     fn default() -> Holding {
         let at = |time: i64| AtomicI64::new(time);
-        let (streams, telling) = (AtomicBool::new(false), AtomicUsize::new(0));
         let (until, looks_at) = (at(Time::NEVER.0), at(Time::NEVER.0));
-        Holding { until, streams, due: at(0), sleeps_until: at(AWAKE), looks_at, telling }
+        let telling = AtomicUsize::new(0);
+        Holding { until, due: at(0), sleeps_until: at(AWAKE), looks_at, telling }
     }
 }
 
@@ -65,7 +63,6 @@ impl Holding {
         }
         if is_first {
             held.until = until;
-            self.streams.store(true, Ordering::Relaxed);
         }
         true
     }
@@ -111,6 +108,17 @@ impl Holding {
         sleeps_until != AWAKE && (urgent || next.0 < sleeps_until || burst::due(held_until).0 < looks_at())
     }
 
+    /// The driver is to be awake when a timer is due `next`, and to look in time for what is held until then. Its caller has
+    /// it woken for the first of the two.
+    pub fn shorten(&self, next: Time, held_until: Time) {
+        let lower = |word: &AtomicI64, to: Time| {
+            // Nobody sleeps, or not for so long: that is as well.
+            let _ = word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |at| (to.0 < at).then_some(to.0));
+        };
+        lower(&self.sleeps_until, next);
+        lower(&self.looks_at, burst::due(held_until));
+    }
+
     /// The driver is to be woken. Returns whether the caller is to do it: it sleeps, and nobody else does.
     pub fn rouse(&self) -> bool {
         self.sleeps_until.swap(AWAKE, Ordering::SeqCst) != AWAKE
@@ -132,13 +140,17 @@ impl Holding {
             return None;
         }
         let wake_at = due.min(until);
-        self.fall_asleep(wake_at);
+        self.fall_asleep(wake_at, Time::NEVER);
         // Who gave the token back before that has woken nobody, and has said what is due.
         Some((wake_at, self.due() < wake_at))
     }
 
-    /// With the token: it sleeps from now on, and knows of nothing to do until then.
-    pub fn fall_asleep(&self, until: Time) {
+    /// With the token: it sleeps from now on, and knows of nothing to do until then, and of what is held until then: that it
+    /// looks at in time.
+    pub fn fall_asleep(&self, until: Time, held_until: Time) {
+        if held_until != Time::NEVER {
+            self.looks_at.store(burst::due(held_until).0, Ordering::SeqCst);
+        }
         self.sleeps_until.store(until.0, Ordering::SeqCst);
     }
 
@@ -149,29 +161,27 @@ impl Holding {
 
     /// It looks from now on without a pause whether samples have waited long enough: nobody is to wake it for that.
     pub fn look_always(&self) {
-        // Most often it did before, and only the driver changes it.
+        // Most often it did before, and nobody has it look later.
         if self.looks_at.load(Ordering::Relaxed) != Time::AT_ONCE.0 {
             self.looks_at.store(Time::AT_ONCE.0, Ordering::SeqCst);
         }
     }
 
-    /// Has nobody woken it since it said that it sleeps?
-    pub fn is_asleep(&self) -> bool {
-        self.sleeps_until.load(Ordering::SeqCst) != AWAKE
+    /// Until when it sleeps that has said so, for all that others have said since: in the past if one has woken it.
+    pub fn sleeps_until(&self) -> Time {
+        Time(self.sleeps_until.load(Ordering::SeqCst))
     }
 
-    /// Until when it may sleep that wants to until `wake_at`, to look again then; `None` if not at all.
-    pub fn next_look(&self, now: Time, wake_at: Time) -> Option<Time> {
+    /// Until when it may sleep, to look again then; `None` if not at all.
+    pub fn next_look(&self, now: Time) -> Option<Time> {
         loop {
-            let due = burst::due(self.until());
+            let (wake_at, due) = (self.sleeps_until(), burst::due(self.until()));
             if now >= wake_at || now >= due {
                 return None;
             }
-            // Most often a writer has sent what waited, and goes on: others wait now, or will at once.
-            let streams = self.streams.load(Ordering::SeqCst) && self.streams.swap(false, Ordering::SeqCst);
-            let next = wake_at.min(if streams { due.min(now + burst::LONGEST) } else { due });
+            let next = wake_at.min(due);
             self.looks_at.store(next.0, Ordering::SeqCst);
-            // Who began to hold something before the store has woken nobody.
+            // Who began to hold something before the store has had nobody wake it.
             if burst::due(self.until()) >= next {
                 return Some(next);
             }

@@ -8,6 +8,7 @@ pub(crate) mod hand;
 pub(crate) mod holding;
 pub(crate) mod news;
 pub(crate) mod polling;
+pub(crate) mod reminder;
 pub(crate) mod role;
 pub(crate) mod throttle;
 pub(crate) mod waiting;

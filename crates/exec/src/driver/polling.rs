@@ -210,9 +210,9 @@ impl Inner {
         Polls(polling)
     }
 
-    /// Looks until there is something to do, at most until `wake_at`. Whoever drives has said that it sleeps. Returns what
-    /// there is, and what time it is then if that is known.
-    pub fn poll(&self, mut now: Time, wake_at: Time) -> (Readable, Option<Time>) {
+    /// Looks until there is something to do, for as long as whoever drives has said that it sleeps. Returns what there is,
+    /// and what time it is then if that is known.
+    pub fn poll(&self, mut now: Time) -> (Readable, Option<Time>) {
         self.holding.look_always();
         let mut gives_way_at = self.polling.gives_way_at(now);
         // Locked once: a datagram is noticed half a turn late. Nobody else but whoever drives looks at either.
@@ -221,8 +221,8 @@ impl Inner {
         loop {
             let ready = self.glance_by(hand.as_deref_mut(), now);
             now = monotonic_now();
-            let is_due = now >= wake_at || now >= burst::due(self.holding.until());
-            if ready.is_any() || is_due || self.is_roused() {
+            let is_due = now >= self.holding.sleeps_until() || now >= burst::due(self.holding.until());
+            if ready.is_any() || is_due || self.is_called() {
                 let has_rested = rests && self.catch_up(now);
                 return (ready, (!has_rested).then_some(now));
             }
@@ -232,7 +232,7 @@ impl Inner {
             }
             let owes = if rests { self.owes(now) } else { None };
             if let Some(owed) = owes {
-                let ready = self.rest(now, wake_at.min(now + owed));
+                let ready = self.rest(now, now + owed);
                 self.holding.look_always();
                 if ready.is_any() {
                     return (ready, None);
@@ -282,9 +282,9 @@ impl Inner {
         true
     }
 
-    /// Was it woken, or is there something in a lane?
-    fn is_roused(&self) -> bool {
-        !self.holding.is_asleep() || self.closing.load(Ordering::SeqCst) || self.has_lane_to_empty()
+    /// Does the participant end, or is there something in a lane?
+    fn is_called(&self) -> bool {
+        self.closing.load(Ordering::SeqCst) || self.has_lane_to_empty()
     }
 
     fn has_lane_to_empty(&self) -> bool {
@@ -293,11 +293,11 @@ impl Inner {
 
     /// Sleeps as other drivers do, until then at most.
     fn rest(&self, now: Time, until: Time) -> Readable {
-        // Who wakes it makes the eventfd readable from here on. Either that finds this, or this finds it roused.
+        // Who wakes it makes the eventfd readable from here on. Either that finds this, or this finds it woken.
         self.polling.is_on.store(false, Ordering::SeqCst);
         self.bell.arm();
-        let ready = match self.holding.next_look(now, until) {
-            Some(next) if !self.is_roused() => self.watch.sleep(Some(next.since(now).max(Duration::ZERO))),
+        let ready = match self.holding.next_look(now) {
+            Some(next) if !self.is_called() => self.watch.sleep(Some(next.min(until).since(now))),
             _ => Readable::default(),
         };
         self.bell.disarm();

@@ -18,6 +18,7 @@ use taut_port_udp::Direct;
 use crate::clock::NS_PER_S;
 use crate::driver::alarm::Alarm;
 use crate::driver::hand::Hand;
+use crate::driver::reminder::Reminder;
 use crate::net::frames::Frames;
 use crate::net::network::{HOSTS, NETWORK};
 use crate::net::ports::{Ports, QUEUES};
@@ -41,6 +42,8 @@ pub(crate) struct Readable {
     others: bool,
     /// Whoever waits was woken.
     rung: bool,
+    /// It is to look again until when it may.
+    reminded: bool,
 }
 
 impl Readable {
@@ -74,6 +77,12 @@ impl Readable {
         std::mem::take(&mut self.rung)
     }
 
+    /// Is whoever waits to look again until when it may? Asked once.
+    #[inline]
+    pub fn take_reminded(&mut self) -> bool {
+        std::mem::take(&mut self.reminded)
+    }
+
     #[inline]
     pub fn has(&self, source: u64) -> bool {
         self.iter().any(|other| other == source)
@@ -96,6 +105,7 @@ pub(crate) struct Watch {
     epoll: Epoll,
     wake: EventFd,
     alarm: Alarm,
+    reminder: Reminder,
     /// The sources of samples that a driver can look at itself.
     looked_at: Mutex<Vec<(OwnedFd, u64)>>,
     /// Looks in a row; from [`ALONE`] on the kernel does not watch them.
@@ -113,15 +123,17 @@ impl Watch {
         let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
         let wake = EventFd::from_value_and_flags(0, flags).map_err(refused("eventfd"))?;
         let alarm = Alarm::new().map_err(refused("timerfd_create"))?;
-        // Each write, and each time that the alarm rings, is an edge of its own, so that nobody has to read them.
+        let reminder = Reminder::new().map_err(refused("timerfd_create"))?;
+        // Each write, and each time that a timer rings, is an edge of its own, so that nobody has to read them.
         let edge = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
-        for (fd, source) in alarm.fds().chain([(wake.as_fd(), WAKE)]) {
+        for (fd, source) in alarm.fds().chain([reminder.fd(), (wake.as_fd(), WAKE)]) {
             epoll.add(fd, EpollEvent::new(edge, source)).map_err(refused("epoll_ctl"))?;
         }
         let watch = Watch {
             epoll,
             wake,
             alarm,
+            reminder,
             looked_at: Mutex::default(),
             looks: AtomicU32::new(0),
             calls: AtomicU64::new(0),
@@ -197,6 +209,11 @@ impl Watch {
         let _ = self.wake.write(1);
     }
 
+    /// Ends the sleep of whoever sleeps here then, at the latest. `false` if it is to be woken at once.
+    pub fn remind(&self, now: Time, at: Time) -> bool {
+        self.reminder.set(now, at)
+    }
+
     /// The sources of samples were looked at. *Cost*: once in many times a system call for each.
     #[inline]
     pub fn note_look(&self) {
@@ -258,7 +275,9 @@ impl Watch {
         // One thread at a time has the role, so nobody else counts.
         self.calls.store(self.calls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         let mut note = |source| {
-            if !self.alarm.hear(source) {
+            if self.reminder.hear(source) {
+                ready.reminded = true;
+            } else if !self.alarm.hear(source) {
                 ready.push(source);
             }
         };

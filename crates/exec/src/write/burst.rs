@@ -45,7 +45,7 @@ const LONGEST_EXPECTED: Duration = Duration::from_micros(50);
 
 /// The longest that a burst's sample waits. Lower wakes the driver more often, higher keeps the last sample of a
 /// long burst longer.
-pub(crate) const LONGEST: Duration = Duration::from_micros(200);
+const LONGEST: Duration = Duration::from_micros(200);
 
 /// How much later than that the driver sends it. A writer that goes on does so itself: lower and the driver is in
 /// its way, higher and the end of a burst waits longer.
