@@ -139,6 +139,31 @@ fn refuses_words_where_they_say_nothing() {
     }
 }
 
+/// Of IDL, with what `docs/types.md` says instead of each. Who writes one is not left to believe that it holds.
+#[test]
+fn refuses_annotations_that_are_not_there() {
+    for word in
+        ["hashid", "range", "min", "max", "unit", "non_serialized", "try_construct", "default_literal"]
+    {
+        let text = refusal(word_on_member(word));
+        assert!(text.contains("unknown word; a member takes"), "{word}: {text}");
+    }
+    for word in ["nested", "topic", "autoid", "data_representation", "verbatim"] {
+        let word: proc_macro2::TokenStream = word.parse().unwrap();
+        let text = refusal(parse_quote! { #[dds(final, #word)] struct A { x: u8 } });
+        assert!(text.contains("unknown word; a type takes"), "{word}: {text}");
+    }
+    for word in ["default", "default = 5"] {
+        let text = refusal(word_on_member(word));
+        assert!(text.contains("says nothing of a member of a structure"), "{word}: {text}");
+    }
+}
+
+fn word_on_member(word: &str) -> syn::DeriveInput {
+    let word: proc_macro2::TokenStream = word.parse().unwrap();
+    parse_quote! { #[dds(final)] struct A { #[dds(#word)] x: u8 } }
+}
+
 #[test]
 fn refuses_words_that_are_written_twice() {
     let inputs: [syn::DeriveInput; 7] = [

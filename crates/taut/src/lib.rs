@@ -109,3 +109,8 @@ pub struct Network;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/write-to-take.md")]
 pub struct WriteToTake;
+
+/// The programs of the types run; `tests/types.rs` has what else that page shows.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/types.md")]
+pub struct Types;

@@ -244,7 +244,8 @@ impl<T: DdsType> DataReader<T> {
         self.untyped.status(|reader| reader.requested_deadline_missed.take())
     }
 
-    /// SAMPLE_LOST; its changes count from 0 again.
+    /// SAMPLE_LOST: samples that were lost on their way, and those whose key cannot be read, which are of no instance; its
+    /// changes count from 0 again.
     ///
     /// ```
     /// # use taut::{Config, DdsType, DomainParticipant, Duration, Qos};
@@ -267,7 +268,10 @@ impl<T: DdsType> DataReader<T> {
     /// # }
     /// ```
     pub fn sample_lost_status(&self) -> SampleLostStatus {
-        self.untyped.side_status(|side| side.sample_lost.take())
+        self.untyped.side_status(|side| {
+            side.sample_lost.count(std::mem::take(&mut side.undecodable));
+            side.sample_lost.take()
+        })
     }
 
     /// SAMPLE_REJECTED; its changes count from 0 again.

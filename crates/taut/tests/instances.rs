@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use taut::{
     Config, DataRepresentationId, DataWriter, DdsType, DomainParticipant, Duration, InstanceHandle,
-    InstanceState, LivelinessKind, Qos, SamplePath, Selection,
+    InstanceState, LivelinessKind, Qos, SamplePath, Selection, qos::TopicQos,
 };
 
 const SOON: Duration = Duration::from_secs(20);
@@ -195,5 +195,45 @@ fn what_two_writers_have_written_ends_as_the_last_of_them_left_it() {
             let expected = if name == "Last" { vec![track(3)] } else { vec![track(1), track(2)] };
             assert_eq!(data, expected, "{name}, local: {local}");
         }
+    }
+}
+
+/// What another program takes a track for: too short for its key.
+#[derive(DdsType)]
+#[dds(final)]
+struct Kind {
+    #[dds(key)]
+    kind: u8,
+}
+
+#[test]
+fn a_sample_whose_key_cannot_be_read_is_lost() {
+    for local in [true, false] {
+        let config = Config { domain_id: 162, interfaces: vec!["lo".into()], local, ..Config::default() };
+        let open = || DomainParticipant::with_config(&config).unwrap();
+        let (out, inward) = (open(), open());
+        let qos = || Qos::default().reliable().keep_all();
+        let reader = inward.topic::<Track>("Lost").unwrap().reader(qos()).unwrap();
+        let wrong = out.topic_as::<Kind>("Lost", Track::TYPE_NAME, TopicQos::default()).unwrap();
+        let (wrong, right) =
+            (wrong.writer(qos()).unwrap(), out.topic::<Track>("Lost").unwrap().writer(qos()).unwrap());
+        reader.wait_matched_count(2, SOON).unwrap();
+        wrong.wait_matched(SOON).unwrap();
+        right.wait_matched(SOON).unwrap();
+        wrong.write(&Kind { kind: 1 }).unwrap();
+        assert!(reader.wait(Duration::from_millis(10)).is_err(), "there is nothing to take");
+        let begun = Instant::now();
+        while reader.sample_lost_status().total_count == 0 {
+            assert!(begun.elapsed() < SOON.into(), "nobody is told of it, local: {local}");
+            std::thread::yield_now();
+        }
+        assert!(reader.take().unwrap().is_empty());
+        // Those of others come.
+        let track = Track { kind: 1, number: 7, seq: 0 };
+        right.write(&track).unwrap();
+        reader.wait(SOON).unwrap();
+        assert_eq!(reader.take_next().unwrap().unwrap().data, Some(track));
+        let status = reader.sample_lost_status();
+        assert_eq!((status.total_count, status.total_count_change), (1, 0), "local: {local}");
     }
 }
