@@ -69,7 +69,11 @@ impl DomainParticipant {
             }
             Event::InconsistentTopic { topic, local_type, remote, remote_type } => {
                 let whose = self.core.named(remote);
-                let types = format!("its type is {}, here it is {local_type}", remote_type.escape_debug());
+                let types = if remote_type == local_type {
+                    "one side's type has a key, the other's has none".into()
+                } else {
+                    format!("its type is {}, here it is {local_type}", remote_type.escape_debug())
+                };
                 self.log_line(format!("topic {topic}: no match with {whose}: {types}"));
                 self.inconsistent_topics.entry(topic).or_default().count();
                 self.tell(Entity::Participant, StatusMask::INCONSISTENT_TOPIC);

@@ -167,13 +167,10 @@ const SHORT_BUFFERS: usize = 4_096;
 pub struct ReaderSide {
     /// Its samples.
     pub cache: ReaderCache,
-    /// Samples that were lost on their way.
+    /// Samples that were lost on their way, or are none of its type.
     pub sample_lost: SampleLostStatus,
     /// Samples that found no room.
     pub sample_rejected: SampleRejectedStatus,
-    /// Payloads that are no samples of its type, as far as they were read for their instance: all of them or up to the key.
-    /// What is wrong behind that, or in a topic without a key, is dropped when it is taken, and not counted.
-    pub undecodable: u64,
     /// Lanes whose writers broke their rules.
     pub broken_lanes: u64,
     /// The writers of those that nobody has been told of.
@@ -211,7 +208,6 @@ impl ReaderSide {
             cache,
             sample_lost: SampleLostStatus::default(),
             sample_rejected: SampleRejectedStatus::default(),
-            undecodable: 0,
             broken_lanes: 0,
             broken: Vec::new(),
             matched: 0,

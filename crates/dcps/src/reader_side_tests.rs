@@ -601,7 +601,7 @@ fn data_and_the_end_that_comes_with_them_are_both_told() {
             // Nothing of it passes the filter.
             side.deliver(Time(4), 0, &mut data_of(end, 2, 4));
             assert_eq!(taken(&mut side), []);
-            assert_eq!(side.undecodable, 0);
+            assert_eq!(side.sample_lost.total_count, 0);
         }
     }
 }

@@ -315,6 +315,12 @@ impl Executor {
         }
     }
 
+    /// So many samples that were taken are none of the reader's type. *Cost*: the reader's lock.
+    #[cold]
+    pub fn note_lost(&self, door: &Door, count: u64) {
+        door.side().sample_lost.count(count);
+    }
+
     /// From now on the driver empties the reader's lanes, so that its news are told. In the child of a fork there is none.
     pub fn watch(&self, door: &Door) {
         if self.is_forked() {

@@ -399,6 +399,7 @@ impl<T: DdsType + Plain> DataReader<T> {
         executor.may_use()?;
         let mut view = None;
         while executor.take_next(door, 0, &mut |taken| view = View::of(taken)) && view.is_none() {
+            executor.note_lost(door, 1);
             warn_of_other_type(T::TYPE_NAME);
         }
         Ok(view)

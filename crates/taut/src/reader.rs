@@ -129,7 +129,13 @@ impl<T: DdsType> DataReader<T> {
 
     /// Takes the samples of a selection.
     pub fn take_with(&self, selection: &Selection) -> Result<Vec<Sample<T>>> {
-        Ok(self.untyped.take(selection)?.into_iter().filter_map(decode_sample).collect())
+        let taken = self.untyped.take(selection)?;
+        let count = taken.len();
+        let samples: Vec<_> = taken.into_iter().filter_map(decode_sample).collect();
+        if samples.len() < count {
+            self.untyped.executor.note_lost(&self.untyped.door, (count - samples.len()) as u64);
+        }
+        Ok(samples)
     }
 
     /// Reads all samples that were not read before; they stay.
@@ -244,8 +250,8 @@ impl<T: DdsType> DataReader<T> {
         self.untyped.status(|reader| reader.requested_deadline_missed.take())
     }
 
-    /// SAMPLE_LOST: samples that were lost on their way, and those whose key cannot be read, which are of no instance; its
-    /// changes count from 0 again.
+    /// SAMPLE_LOST: samples that were lost on their way, and those that are none of the reader's type, as soon as that is
+    /// seen: when they come if it is their key that cannot be read, else when they are taken. Its changes count from 0 again.
     ///
     /// ```
     /// # use taut::{Config, DdsType, DomainParticipant, Duration, Qos};
@@ -268,10 +274,7 @@ impl<T: DdsType> DataReader<T> {
     /// # }
     /// ```
     pub fn sample_lost_status(&self) -> SampleLostStatus {
-        self.untyped.side_status(|side| {
-            side.sample_lost.count(std::mem::take(&mut side.undecodable));
-            side.sample_lost.take()
-        })
+        self.untyped.side_status(|side| side.sample_lost.take())
     }
 
     /// SAMPLE_REJECTED; its changes count from 0 again.

@@ -57,6 +57,7 @@ pub(crate) fn take_next(
         if decoded || !any {
             return any;
         }
+        executor.note_lost(door, 1);
         warn_of_other_type(type_name);
     }
 }

@@ -220,7 +220,14 @@ fn a_sample_whose_key_cannot_be_read_is_lost() {
         reader.wait_matched_count(2, SOON).unwrap();
         wrong.wait_matched(SOON).unwrap();
         right.wait_matched(SOON).unwrap();
+        let (send, told) = std::sync::mpsc::channel();
+        reader.set_listener(move |kinds| {
+            if kinds.intersects(taut::StatusMask::SAMPLE_LOST) {
+                send.send(()).unwrap();
+            }
+        });
         wrong.write(&Kind { kind: 1 }).unwrap();
+        told.recv_timeout(SOON.into()).expect("the listener is not told");
         assert!(reader.wait(Duration::from_millis(10)).is_err(), "there is nothing to take");
         let begun = Instant::now();
         while reader.sample_lost_status().total_count == 0 {

@@ -552,12 +552,17 @@ fn the_log_says_what_the_page_shows() {
     writer.write(&other::Pose { name: "no pose".into() }).unwrap();
     other.wait(SOON).unwrap();
     assert!(other.take_next().unwrap().is_none());
-    assert_eq!(other.sample_lost_status().total_count, 0);
+    assert_eq!(other.sample_lost_status().total_count, 1);
     let shown = shown();
     assert_eq!(shown.len(), 4, "{shown:?}");
     shown.into_iter().for_each(hear);
     hear("topic Pose: no match with ...: its type is Pose, here it is robot::Pose");
     hear("topic Pose: this writer does not match ...: DATA_REPRESENTATION: offered XCDR2, requested XCDR1");
+
+    writer.write(&other::Pose { name: "nor this".into() }).unwrap();
+    other.wait(SOON).unwrap();
+    assert!(other.take().unwrap().is_empty());
+    assert_eq!(other.sample_lost_status().total_count, 2);
 
     // And the statuses, and the reasons that a program can ask for.
     assert!([&poses, &named].iter().all(|topic| topic.inconsistent_topic_status().total_count > 0));

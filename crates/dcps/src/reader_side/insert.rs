@@ -21,9 +21,9 @@ impl ReaderSide {
         }
         let Some(change) = offered else { return StatusMask::NONE };
         let Some(instance) = self.instance_of(change) else {
-            self.undecodable = self.undecodable.saturating_add(1);
+            self.sample_lost.count(1);
             *offered = None;
-            return StatusMask::NONE;
+            return StatusMask::SAMPLE_LOST;
         };
         change.instance = Some(instance);
         let expires = self.lifespans.end_of(now, change);
