@@ -248,6 +248,8 @@ class Check:
             taken = self.rows(name, done["received"])
             if self.args.type in ("bytes", "plain") and done["received"]:
                 self.round_trips(taken, False)
+            if len({row[1] for row in taken if 100 <= row[1] < len(rows)}) != len(taken):
+                raise Broken(f"{name}: its records have not the numbers of samples")
             if done["corrupt"]:
                 raise Broken(f"{name}: {done}")
             if self.args.reliability == "reliable" and done["received"] != sent["sent"] and self.args.strict:

@@ -104,7 +104,8 @@ void kit_sub_took(const struct kit_taken *taken)
 {
     __atomic_store_n(&taken_ns, taken->taken_ns, __ATOMIC_RELAXED);
     if (kit_tally_add(&tally, taken->seq, taken->right, taken->taken_ns) && noted < kit_table.capacity)
-        kit_table.rows[noted++] = (struct kit_row){(uint64_t)taken->sent_ns, 0, (uint64_t)taken->taken_ns};
+        kit_table.rows[noted++] =
+            (struct kit_row){(uint64_t)taken->sent_ns, taken->seq, (uint64_t)taken->taken_ns};
 }
 
 void kit_sub(const struct kit_port *port, const char *wait)

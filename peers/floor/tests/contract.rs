@@ -99,8 +99,12 @@ fn stream(domain: u32, subscribers: usize, options: &str) {
     let options = format!(
         "{options} --domain {domain} --remotes {subscribers} --warmup 30 --count 500 --burst 10 --interval-ns 200000"
     );
-    let subscriber = |index| start("sub", &format!("{options} --index {index}"));
-    let mut subs: Vec<Adapter> = (0..subscribers).map(subscriber).collect();
+    let files: Vec<Samples> =
+        (0..subscribers).map(|index| Samples::new(&format!("{options} sub {index}"))).collect();
+    let subscriber = |(index, file): (usize, &Samples)| {
+        start("sub", &format!("{options} --index {index} --samples {}", file.0.display()))
+    };
+    let mut subs: Vec<Adapter> = files.iter().enumerate().map(subscriber).collect();
     for sub in &subs {
         sub.event("ready");
     }
@@ -112,14 +116,20 @@ fn stream(domain: u32, subscribers: usize, options: &str) {
     publisher.say("go");
     let done = publisher.done();
     assert_eq!((&done["sent"], &done["refused"]), (&Value::from(500), &Value::from(0)), "{options}");
-    assert!(records(&samples.0).iter().all(|[before, _, after]| before < after));
-    for sub in &mut subs {
+    let writes = records(&samples.0);
+    assert!(writes.iter().all(|[before, _, after]| before < after));
+    for (sub, file) in subs.iter_mut().zip(&files) {
         sub.say("end");
         let done = sub.done();
         assert_eq!(done["received"], 500, "{options}: {done}");
         for field in ["lost", "out_of_order", "duplicates", "corrupt"] {
             assert_eq!(done[field], 0, "{options}: {done}");
         }
+        let taken = records(&file.0);
+        assert!(taken.iter().map(|[_, seq, _]| *seq).eq(30..530), "{options}: {taken:?}");
+        let is_its_write =
+            |[sent_ns, seq, taken_ns]: &[u64; 3]| *sent_ns == writes[*seq as usize][0] && sent_ns < taken_ns;
+        assert!(taken.iter().all(is_its_write), "{options}: {taken:?}");
     }
 }
 

@@ -126,7 +126,7 @@ impl Counting {
         if tally.take(stamp.seq, sample.intact(self.size), now)
             && let Some(record) = table.get_mut(at)
         {
-            *record = [stamp.sent_ns, 0, now];
+            *record = [stamp.sent_ns, stamp.seq, now];
         }
     }
 
@@ -145,4 +145,49 @@ impl Counting {
 /// A callback that panicked leaves its counts as they were: they are still to be told.
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Sample(Stamp);
+
+    impl Payload for Sample {
+        fn sized(_: usize) -> Sample {
+            Sample(Stamp::default())
+        }
+
+        fn stamp(&self) -> Stamp {
+            self.0
+        }
+
+        fn set_stamp(&mut self, stamp: Stamp) {
+            self.0 = stamp;
+        }
+
+        fn intact(&self, _: usize) -> bool {
+            true
+        }
+    }
+
+    /// Takes samples of these numbers, each sent at a hundred times its own; what was noted, without when it was taken.
+    fn noted(line: &str, seqs: &[u64]) -> Vec<[u64; 2]> {
+        let counting = Counting::new(&Options::read(line.split(' ').map(String::from)).unwrap());
+        for &seq in seqs {
+            counting.take(&Sample(Stamp { seq, sent_ns: 100 * seq, seen_ns: 0 }));
+        }
+        let (_, table, last_ns) = &*lock(&counting.state);
+        let records = (0..seqs.len() as u64).map(|at| table.get(at));
+        let in_use = records.filter(|record| record[2] > 0);
+        in_use.inspect(|record| assert!(record[2] <= *last_ns)).map(|[sent, seq, _]| [sent, seq]).collect()
+    }
+
+    #[test]
+    fn each_new_sample_is_noted_with_its_number_if_there_is_a_file() {
+        let seqs = [1, 2, 4, 3, 3, 5];
+        let with_file = noted("sub --warmup 2 --count 9 --samples some", &seqs);
+        assert_eq!(with_file, [[200, 2], [400, 4], [300, 3], [500, 5]]);
+        assert!(noted("sub --warmup 2 --count 9", &seqs).is_empty());
+    }
 }

@@ -212,7 +212,7 @@ pub fn subscribe<L: Line>(line: &mut L, options: &Options, control: &Control) ->
         if tally.take(stamp.seq, sample.intact(options.size), last_ns)
             && let Some(record) = table.get_mut(at)
         {
-            *record = [stamp.sent_ns, 0, last_ns];
+            *record = [stamp.sent_ns, stamp.seq, last_ns];
         }
         line.give_back(sample);
     }
