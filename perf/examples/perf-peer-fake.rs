@@ -18,7 +18,7 @@ use nix::unistd::Pid;
 /// All roles send datagrams of 24 bytes: seq, sent, seen.
 type Stamp = [u64; 3];
 
-const INFO: &str = r#"{"peer":"fake","version":"1","transports":["udp","thread"],"roles":["ping","pong","pub","sub","local","cdr","entities","node"],"types":["bytes","simple","complex","plain"],"waits":["waitset"],"variants":["crash","crash-early","hang","never-ready","lose","reorder","corrupt","absent","failed","garbage","chatter","deaf","loud","exit-1","backwards","pid","sometimes","older"],"note":"not a middleware"}"#;
+const INFO: &str = r#"{"peer":"fake","version":"1","transports":["udp","thread"],"roles":["ping","pong","pub","sub","local","cdr","entities","node"],"types":["bytes","simple","complex","plain"],"waits":["waitset"],"variants":["crash","crash-early","hang","never-ready","lose","reorder","corrupt","absent","failed","garbage","chatter","deaf","loud","exit-1","backwards","pid","sometimes","older","no-file"],"note":"not a middleware"}"#;
 
 /// How long an answer is awaited that comes. Lower and one is lost where a machine stops for so long; higher and the driver ends a
 /// ping whose other side has died before it says so.
@@ -263,13 +263,18 @@ impl Fake {
         let socket = self.socket(2 + self.number("index") as u16);
         self.ready();
         let (warmup, mut received, mut first_ns, mut last_ns) = (self.number("warmup"), 0, 0, 0);
+        let mut times: Vec<Stamp> = Vec::new();
         while !ENDED.load(Ordering::SeqCst) {
             let Some((stamp, _)) = receive(&socket, Duration::from_millis(20)) else { continue };
             if stamp[0] >= warmup && !self.loses(stamp[0]) {
                 received += 1;
                 last_ns = now_ns();
                 first_ns = if received == 1 { last_ns } else { first_ns };
+                times.push([stamp[1], if self.is("older") { 0 } else { stamp[0] }, last_ns]);
             }
+        }
+        if !self.is("no-file") {
+            self.write_samples(&times);
         }
         let out_of_order = u64::from(self.is("reorder"));
         let corrupt = u64::from(self.is("corrupt"));

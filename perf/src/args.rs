@@ -56,6 +56,8 @@ pub enum Workload {
     Latency(Options),
     /// Samples per second from one publisher to one subscriber, each checked
     Throughput(Options),
+    /// The latency of bursts: of any sample, and until all of a burst is there
+    Bursts(Options),
     /// One publisher to many subscribers, unicast and multicast, listener and waitset
     Fanout(Options),
     /// Round trips of sequences of octets and of structures, answered by four bytes
@@ -92,6 +94,7 @@ impl Workload {
         match self {
             Workload::Latency(options) => ("latency", options),
             Workload::Throughput(options) => ("throughput", options),
+            Workload::Bursts(options) => ("bursts", options),
             Workload::Fanout(options) => ("fanout", options),
             Workload::Types(options) => ("types", options),
             Workload::Interference(options) => ("interference", options),

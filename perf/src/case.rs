@@ -82,7 +82,7 @@ const COUNTED_EACH_MS: u64 = 30;
 
 /// A round that has a duration and no count has at most this many samples, for each has a place in a
 /// table of 24 bytes: 240 MB.
-const COUNT_MOST: u64 = 10_000_000;
+pub const COUNT_MOST: u64 = 10_000_000;
 
 /// The usual MTU in bytes.
 pub const ETHERNET_MTU: u32 = 1_500;

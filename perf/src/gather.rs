@@ -212,6 +212,7 @@ impl Gathered {
             corrupt: self.sum.corrupt,
             rtt_ns: times(Figure::RoundTrip),
             one_way_ns: times(Figure::OneWay),
+            burst_ns: times(Figure::Burst),
             write_ns: times(Figure::Write),
             encode_ns: times(Figure::Encode),
             decode_ns: times(Figure::Decode),
@@ -220,12 +221,7 @@ impl Gathered {
             bytes_per_s: None,
             cpu_ns_per_sample: measured.then(|| self.sum.usage.cpu_ns as f64 / self.sum.cpu_samples as f64),
             context_switches: measured.then_some(self.sum.usage.switches),
-            allocations_per_sample: self
-                .sum
-                .usage
-                .allocations
-                .filter(|_| self.sum.cpu_samples > 0)
-                .map(|count| count as f64 / self.sum.cpu_samples as f64),
+            allocations_per_sample: self.allocations_per_sample(),
             network_bytes: self.sent_median(|sent| sent.bytes),
             network_packets: self.sent_median(|sent| sent.packets),
             memory: typical_memory(&self.memories),
@@ -245,6 +241,12 @@ impl Gathered {
             set_rate(&mut record, &self.rates);
         }
         record
+    }
+
+    /// Where the adapter counts them.
+    fn allocations_per_sample(&self) -> Option<f64> {
+        let counted = self.sum.usage.allocations.filter(|_| self.sum.cpu_samples > 0);
+        counted.map(|count| count as f64 / self.sum.cpu_samples as f64)
     }
 
     /// The median of the rounds.

@@ -137,7 +137,7 @@ fn cases(command: &str, options: &Options, scale: f64, entries: &[Entry]) -> Vec
 fn few(name: &'static str, options: &Options, scale: f64) -> Vec<Case> {
     let mut options = options.clone();
     let sizes: &[u64] = match name {
-        "latency" | "types" | "write" | "calls" | "interference" | "soak" => &[64],
+        "latency" | "bursts" | "types" | "write" | "calls" | "interference" | "soak" => &[64],
         "throughput" | "cdr" => &[1_024],
         _ => &[],
     };

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 /// One line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// `latency`, `throughput`, `fanout`, `types`, `interference`, `local`, `write`, `cdr`, `memory`,
-    /// `calls`, `discovery` or `soak`.
+    /// `latency`, `throughput`, `bursts`, `fanout`, `types`, `interference`, `local`, `write`, `cdr`,
+    /// `memory`, `calls`, `discovery` or `soak`.
     pub workload: String,
     /// The adapter's name, with `:variant` if it ran as one.
     pub peer: String,
@@ -74,6 +74,9 @@ pub struct Record {
     /// From the write on one side to the take on the other, where one clock serves both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub one_way_ns: Option<Times>,
+    /// From the write of a burst's first sample until all of the burst is taken (`bursts`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst_ns: Option<Times>,
     /// `write` alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_ns: Option<Times>,

@@ -1,5 +1,6 @@
 //! The file of times that an adapter leaves: read, checked, and cut into what is measured.
 
+use std::fmt::Display;
 use std::path::Path;
 
 /// A file this large is 40 million samples: more than a run asks for, and still bounded.
@@ -19,6 +20,15 @@ pub struct RoundTrips {
     pub lost: u64,
     /// Answered after a later one.
     pub out_of_order: u64,
+}
+
+/// Times of a stream in bursts.
+#[derive(Debug, Default, PartialEq)]
+pub struct Bursts {
+    /// `(sent, until it was taken)` of each sample.
+    pub samples: Vec<(u64, u64)>,
+    /// `(its first sample sent, until all of it was taken)` of each burst that arrived whole.
+    pub whole: Vec<(u64, u64)>,
 }
 
 /// Reads the records; what is no such file is an error in words.
@@ -83,7 +93,27 @@ pub fn spans(records: &[[u64; 3]], warmup: u64) -> Result<Vec<(u64, u64)>, Strin
     measured.map(|(seq, &[start, _, end])| Ok((start, after(seq, start, end)?))).collect()
 }
 
-fn after(seq: usize, start_ns: u64, end_ns: u64) -> Result<u64, String> {
+/// The times of a subscriber's records, where each burst has so many samples.
+pub fn bursts(records: &[[u64; 3]], demand: u64) -> Result<Bursts, String> {
+    let mut records = records.to_vec();
+    records.sort_unstable_by_key(|[_, seq, _]| *seq);
+    let mut times = Bursts::default();
+    for burst in records.chunk_by(|[_, a, _], [_, b, _]| a / demand == b / demand) {
+        for &[sent_ns, seq, taken_ns] in burst {
+            if sent_ns == 0 {
+                return Err(format!("sample {seq} was never sent"));
+            }
+            times.samples.push((sent_ns, after(seq, sent_ns, taken_ns)?));
+        }
+        if burst.len() as u64 == demand {
+            let (begin_ns, end_ns) = (burst[0][0], burst.iter().map(|record| record[2]).max());
+            times.whole.push((begin_ns, after(burst[0][1], begin_ns, end_ns.unwrap_or(0))?));
+        }
+    }
+    Ok(times)
+}
+
+fn after(seq: impl Display, start_ns: u64, end_ns: u64) -> Result<u64, String> {
     end_ns.checked_sub(start_ns).ok_or_else(|| format!("sample {seq} ends before it starts"))
 }
 
@@ -106,6 +136,21 @@ mod tests {
         let records = [[1_000, 0, 0], [1_130, 0, 0], [1_200, 0, 0]];
         assert_eq!(overslept(&records, 1, 1_000, 100), Ok(vec![(1_130, 30), (1_200, 0)]));
         assert!(overslept(&records, 1, 1_001, 100).is_err(), "the last one counts from before it was due");
+    }
+
+    #[test]
+    fn a_burst_is_there_with_its_latest_sample() {
+        // Its second overtakes its first; of the next the second is lost; of the last the first.
+        let records =
+            [[110, 5, 150], [100, 4, 170], [120, 6, 130], [205, 8, 225], [300, 10, 301], [310, 11, 390]];
+        let records = [&records[..], &[[130, 7, 160], [400, 13, 500]]].concat();
+        let times = bursts(&records, 2).unwrap();
+        assert_eq!(times.whole, [(100, 70), (120, 40), (300, 90)]);
+        let of_samples = [70, 40, 10, 30, 20, 1, 80, 100];
+        assert!(times.samples.iter().map(|(_, ns)| *ns).eq(of_samples), "{times:?}");
+        assert!(times.samples.is_sorted(), "a distribution is of times that ascend: {times:?}");
+        assert_eq!(bursts(&[], 2).unwrap(), Bursts::default());
+        assert!(bursts(&[[200, 4, 100]], 1).is_err() && bursts(&[[0, 4, 100]], 1).is_err());
     }
 
     #[test]

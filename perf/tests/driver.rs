@@ -291,6 +291,50 @@ fn every_workload_has_its_figures() {
 }
 
 #[test]
+fn a_burst_takes_until_its_latest_sample_is_there() {
+    if !has_namespaces() {
+        return;
+    }
+    let lines = records(&run_within(60, "bursts --peers fake --rounds 2 --json"));
+    let cases: Vec<(&str, u64)> = lines.iter().map(|line| (line.case.as_str(), line.samples)).collect();
+    assert_eq!(cases, [("1 each 1 ms", 1_000), ("20 each 1 ms", 1_000), ("100 each 10 ms", 1_000)]);
+    for (line, demand) in lines.iter().zip([1, 20, 100]) {
+        let (sample, burst) = (line.one_way_ns.unwrap(), line.burst_ns.unwrap());
+        assert_eq!(
+            (line.outcome.clone(), line.lost, line.qos.as_str()),
+            (Outcome::Ok, 0, "reliable keep-all volatile")
+        );
+        // The fake writes a sample each 100 us, whatever it is asked for.
+        let all_but_the_last_ns = (demand - 1) * 100_000;
+        assert!(burst.min >= all_but_the_last_ns, "{}: {burst:?}", line.case);
+        assert_eq!(burst == sample, demand == 1, "{}: {burst:?}, {sample:?}", line.case);
+        // Gains are of the whole.
+        let rounds = &line.round_values;
+        assert!(rounds.len() == 2 && rounds.iter().all(|ns| *ns >= all_but_the_last_ns as f64), "{rounds:?}");
+    }
+}
+
+#[test]
+fn bursts_of_who_does_not_note_or_bring_them() {
+    if !has_namespaces() {
+        return;
+    }
+    let mut command = driver("bursts --peers fake:no-file,fake:older,fake:lose --rounds 1 --json");
+    let lines = records(&command.args(["--lines", "20 each 1 ms"]).output().unwrap());
+    let absent = |line: &Record, says: &str| {
+        assert!(matches!(&line.outcome, Outcome::Absent(why) if why.contains(says)), "{:?}", line.outcome);
+    };
+    absent(&lines[0], "writes no file of samples");
+    absent(&lines[1], "`make peers` builds it anew");
+    // A tenth of the samples is lost, two of each twenty.
+    assert!(
+        matches!(&lines[2].outcome, Outcome::Failed(why) if why.contains("no burst arrived whole: 50 of 500")),
+        "{:?}",
+        lines[2].outcome
+    );
+}
+
+#[test]
 fn who_fails_at_the_first_bursts_is_not_asked_for_the_others() {
     if !has_namespaces() {
         return;

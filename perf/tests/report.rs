@@ -54,6 +54,7 @@ fn the_page_has_every_section_and_names_what_failed() {
         "tails",
         "time",
         "throughput",
+        "bursts",
         "fanout",
         "gains",
         "interference",
@@ -235,6 +236,33 @@ fn document(change: impl Fn(&mut Record)) -> String {
 
 fn as_document(run: &[Record]) -> String {
     performance::pages(run).map(|(_, page)| page).concat()
+}
+
+#[test]
+fn bursts_have_the_times_of_a_sample_and_of_all_of_it() {
+    let timed = |record: &mut Record| {
+        if record.workload == "bursts" && record.peer == "taut" && record.outcome == Outcome::Ok {
+            let times = |p50| Times { p50, p99: 2 * p50, max: 4 * p50, ..Times::default() };
+            (record.samples, record.round_values) = (2_000, vec![80_000.0; 5]);
+            (record.one_way_ns, record.burst_ns) = (Some(times(30_000)), Some(times(80_000)));
+        }
+    };
+    let page = document(timed);
+    let table = page.split("\n### ").find(|table| table.starts_with("bursts: UDP · 20 each 1 ms"));
+    let rows: Vec<&str> = table.expect("the table").lines().filter(|line| line.starts_with("| ")).collect();
+    assert_eq!(rows[0], "| size | peer | n | sample p50 | p99 | max | burst p50 | p99 | max | Taut gains |");
+    let figures = "| 64 B  | Taut | 2,000 | 30 µs | 60 µs | 120 µs | 80 µs | 160 µs | 320 µs |";
+    assert!(rows.iter().any(|row| row.starts_with(figures)), "{rows:#?}");
+    let mut run = synthetic::run(SEED);
+    run.iter_mut().for_each(timed);
+    let page = report::page(&run);
+    let cells = "<td>Taut</td><td>30 µs</td><td>60 µs</td><td>120 µs</td><td>80 µs</td><td>160 µs</td><td>320 µs</td>";
+    assert!(page.contains(cells));
+    // The floor calls the kernel for each sample of a burst, as at rates: no limit of it.
+    let row_of =
+        |what: &str| page.split("<tr>").find(|row| row.contains(what)).expect("a row of all comparisons");
+    assert!(!row_of("<th>bursts · 64 B · 20 each 1 ms</th>").contains("limit"));
+    assert!(row_of("<th>write · 64 B · UDP</th>").contains("limit"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::record::{Calls, LEAST_OF_P999, LEAST_OF_P9999, Outcome, Record};
+use crate::record::{Calls, LEAST_OF_P999, LEAST_OF_P9999, Outcome, Record, Times};
 use crate::report::gains::{Gain, gains};
 use crate::report::model::{Group, Model, main_times, remark};
 use crate::report::units::{bytes, count, percent, rate, size, thousands, time, times};
@@ -31,7 +31,9 @@ fn rows(page: &mut String, model: &Model, group: &Group) {
     let rates = group.lines.iter().any(|line| model::is_rate(line));
     // In an open loop the bound is the subject.
     let paced = group.key.rate_hz > 0.0 && group.lines.iter().any(|line| line.rtt_ns.is_some());
+    let in_bursts = group.key.workload == "bursts";
     let (head, columns) = match () {
+        () if in_bursts => ("n | sample p50 | p99 | max | burst p50 | p99 | max", 7),
         () if rates => ("samples | bytes | lost", 3),
         () if paced => ("n | p50 | mean | p99 | p99.9 | p99.99 | max | max/mean", 8),
         () => ("n | p50 | p99 | p99.99 | max", 5),
@@ -48,6 +50,10 @@ fn rows(page: &mut String, model: &Model, group: &Group) {
                 line.bytes_per_s.map(bytes).unwrap_or_default(),
                 lost(line)
             ),
+            Some(burst) if in_bursts => {
+                let sample = line.one_way_ns.as_ref().map_or(" | | ".to_string(), bounds);
+                format!("{} | {sample} | {}", taken(line), bounds(burst))
+            }
             Some(t) if paced => {
                 let [p50, mean, p99, max] = [t.p50, t.mean, t.p99, t.max].map(|ns| time(ns as f64));
                 let (p999, p9999) = (rare(line, t.p999, LEAST_OF_P999), rare(line, t.p9999, LEAST_OF_P9999));
@@ -75,6 +81,11 @@ fn rows(page: &mut String, model: &Model, group: &Group) {
             cell(&remark(line))
         );
     }
+}
+
+/// The median, the tail and the bound.
+fn bounds(times: &Times) -> String {
+    [times.p50, times.p99, times.max].map(|ns| time(ns as f64)).join(" | ")
 }
 
 /// How many samples a line is of, how many of them were lost, and of an open loop how punctual it was and beside what.

@@ -10,7 +10,7 @@ const ALL_ROUNDS: u32 = 5;
 
 /// Sizes and transports of each workload in `all`: what tells peers apart, at three rounds of some twenty
 /// peers in an hour. An empty list of sizes is the workload's own.
-const ALL: [(&str, Option<Transport>, &[u64]); 19] = [
+const ALL: [(&str, Option<Transport>, &[u64]); 20] = [
     ("latency", None, &[64, 1_024, 8_192, 65_536, 1_048_576]),
     ("latency", Some(Transport::Intra), &[64]),
     ("latency", Some(Transport::Shm), &[64, 65_536, 1_048_576]),
@@ -18,6 +18,7 @@ const ALL: [(&str, Option<Transport>, &[u64]); 19] = [
     ("latency", Some(Transport::XdpL2), &[64, 1_024]),
     ("throughput", None, &[32, 1_024, 65_536, 1_048_576]),
     ("throughput", Some(Transport::Shm), &[64, 1_048_576]),
+    ("bursts", None, &[64]),
     ("local", Some(Transport::Thread), &[16, 64, 1_024]),
     ("local", Some(Transport::Intra), &[64, 1_024]),
     ("local", Some(Transport::Shm), &[64, 1_048_576, 8_388_608]),
@@ -102,6 +103,7 @@ fn is_costly(case: &Case) -> bool {
         "discovery" => ["participants=10 ", "participants=20 "].iter().any(|begin| label.starts_with(begin)),
         "fanout" => label.starts_with("subscribers=32 "),
         "throughput" => label.starts_with("best of"),
+        "bursts" => !label.starts_with("20 "),
         "soak" | "calls" => true,
         _ => false,
     }

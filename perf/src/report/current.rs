@@ -84,6 +84,7 @@ fn compared_mut(record: &mut Record) -> Option<&mut Times> {
         "cdr" | "throughput" | "fanout" => None,
         "write" => record.write_ns.as_mut(),
         "discovery" => record.matched_ns.as_mut(),
+        "bursts" => record.burst_ns.as_mut(),
         _ => record.rtt_ns.as_mut().or(record.one_way_ns.as_mut()),
     }
 }

@@ -115,9 +115,11 @@ impl<'a> Gain<'a> {
         peers::adapter(self.to) == "floor"
     }
 
-    /// Is it against what cannot be passed? At rates over UDP the plain floor can: it calls the kernel for each sample.
+    /// Is it against what cannot be passed? At rates and in bursts over UDP the plain floor can: it calls the kernel for each
+    /// sample.
     pub(crate) fn is_limit(&self) -> bool {
-        let by_call = is_rate(self.record) && self.record.transport == "udp" && self.to != FLOOR_OF_RATES;
+        let is_stream = is_rate(self.record) || self.record.workload == "bursts";
+        let by_call = is_stream && self.record.transport == "udp" && self.to != FLOOR_OF_RATES;
         self.is_floor() && !by_call
     }
 }

@@ -208,6 +208,7 @@ pub(crate) fn main_times(record: &Record) -> Option<&Times> {
         "write" => record.write_ns.as_ref(),
         "cdr" => record.encode_ns.as_ref(),
         "discovery" => record.matched_ns.as_ref(),
+        "bursts" => record.burst_ns.as_ref(),
         "throughput" | "fanout" => record.one_way_ns.as_ref(),
         _ => record.rtt_ns.as_ref().or(record.one_way_ns.as_ref()),
     }

@@ -33,7 +33,7 @@ pub(crate) struct Section {
 /// Id, title, what to know of it, and its content if there is any.
 type Plan = (&'static str, &'static str, &'static str, fn(&Model) -> Option<Markup>);
 
-const PLAN: [Plan; 21] = [
+const PLAN: [Plan; 22] = [
     ("aims", "What Taut is built for", "", beside::aims),
     (
         "behind",
@@ -65,6 +65,14 @@ const PLAN: [Plan; 21] = [
         "One publisher, one subscriber; each sample is checked for loss and order. The floor calls the kernel \
          for each sample and can be passed; over UDP the limit is the floor that hands it many at once (gso).",
         throughput,
+    ),
+    (
+        "bursts",
+        "Bursts",
+        "As a control loop sends them: some samples without a pause, each period. The bars are of whole bursts, from \
+         the write of the first sample until all of it is taken; samples count from their own write. The floor calls \
+         the kernel for each sample and can be passed; over UDP the limit is the one with gso.",
+        bursts,
     ),
     ("fanout", "Fan-out", "One publisher to many. The rate is the slowest subscriber's.", fanout),
     (
@@ -259,6 +267,11 @@ fn throughput(model: &Model) -> Option<Markup> {
             figure { figcaption { (group.title) } (charts::rate_by_size(model, group, Frame::Narrow)) }
         } }
     })
+}
+
+fn bursts(model: &Model) -> Option<Markup> {
+    let bars = by_size(model, "bursts")?;
+    Some(html! { (bars) (tables::bursts(&model.of("bursts"))) })
 }
 
 fn fanout(model: &Model) -> Option<Markup> {

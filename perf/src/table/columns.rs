@@ -21,6 +21,16 @@ pub(super) fn columns(workload: &str) -> Vec<Column> {
             lost(true),
             cpu(),
         ],
+        "bursts" => vec![
+            column("sample", true, |r| time(r.one_way_ns.as_ref(), |t| t.p50)),
+            column("p99", true, |r| time(r.one_way_ns.as_ref(), |t| t.p99)),
+            column("max", true, |r| time(r.one_way_ns.as_ref(), |t| t.max)),
+            column("burst", true, |r| time(r.burst_ns.as_ref(), |t| t.p50)),
+            column("p99", true, |r| time(r.burst_ns.as_ref(), |t| t.p99)),
+            column("max", true, |r| time(r.burst_ns.as_ref(), |t| t.max)),
+            lost(false),
+            cpu(),
+        ],
         "cdr" => vec![
             column("encode", true, |r| time(r.encode_ns.as_ref(), |t| t.p50)),
             column("p99", false, |r| time(r.encode_ns.as_ref(), |t| t.p99)),

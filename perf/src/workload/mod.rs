@@ -1,5 +1,6 @@
 //! The workloads: each file makes the cases of one and runs a round of a case.
 
+pub mod bursts;
 pub mod calls;
 pub mod cdr;
 pub mod discovery;
@@ -27,9 +28,10 @@ use crate::session::Trouble;
 
 /// All workloads, in the order in which `all` runs them: what matters most first, should the time not
 /// suffice.
-pub const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 13] = [
     "latency",
     "throughput",
+    "bursts",
     "local",
     "write",
     "cdr",
@@ -73,6 +75,8 @@ pub enum Figure {
     RoundTrip,
     /// One way.
     OneWay,
+    /// From the write of a burst's first sample until all of it is taken.
+    Burst,
     /// How late the sender of an open loop was woken.
     Overslept,
     /// A write.
@@ -137,6 +141,7 @@ pub fn cases(workload: &str, options: &Options, scale: f64) -> Vec<Case> {
     match workload {
         "latency" => latency::cases(options, scale),
         "throughput" => throughput::cases(options, scale),
+        "bursts" => bursts::cases(options, scale),
         "fanout" => fanout::cases(options, scale),
         "types" => types::cases(options, scale),
         "interference" => interference::cases(options, scale),

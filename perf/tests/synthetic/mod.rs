@@ -96,6 +96,7 @@ fn blank(peer: &Peer, case: &Case) -> Record {
         corrupt: 0,
         rtt_ns: None,
         one_way_ns: None,
+        burst_ns: None,
         write_ns: None,
         encode_ns: None,
         decode_ns: None,
@@ -207,7 +208,11 @@ fn timed(
     record.round_values = all.rounds_p50().to_vec();
     record.histogram = all.cells();
     record.series = all.series();
+    if case.workload == "bursts" {
+        record.one_way_ns = times(random, case, 0.7 * typical, second, rare).times();
+    }
     let slot = match case.workload {
+        "bursts" => &mut record.burst_ns,
         "write" => &mut record.write_ns,
         "discovery" => &mut record.matched_ns,
         _ => &mut record.rtt_ns,
@@ -297,6 +302,10 @@ fn every_case() -> Vec<(Case, f64)> {
         cases.push((Case { label, samples: 1, ..case("discovery", "udp", 0) }, 400.0 * f64::from(nodes)));
     }
     cases.push((Case { rate_hz: 1_000.0, samples: 4_000, ..case("soak", "udp", 64) }, 2.0));
+    cases.extend([(1, 1.0), (20, 1.6), (100, 3.0)].map(|(demand, factor)| {
+        let label = format!("{demand} each {} ms", if demand == 100 { 10 } else { 1 });
+        (Case { label, qos: "reliable keep-all volatile", ..case("bursts", "udp", 64) }, factor)
+    }));
     cases
 }
 
