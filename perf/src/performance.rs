@@ -82,7 +82,7 @@ fn lines(shown: &[Record], model: &Model, named: &[&Record]) -> String {
         "# Every line\n\nWhat `taut perf` has measured, of which [{PAGE}]({PAGE}) is the summary. This page is generated.\n\n"
     );
     page += "Gains are how many times as good: for times theirs over its own, for rates its own over theirs; above 1 is ahead. Brackets hold the 95 % interval of the rounds. ";
-    page += "The floor is the same exchange without a middleware: of times a limit, not a rival. But it sleeps at once where it blocks: who looks for a while before it sleeps, as Taut does (`spin`, 20 µs unless set otherwise), is woken less often and can be faster than it. At rates it calls the kernel for each sample and can be passed; over UDP the limit is the floor that hands the kernel many datagrams at once (floor gso). Where samples got lost, their share stands beside the gain. ";
+    page += "The floor is the same exchange without a middleware: of times a limit, not a rival. But it sleeps at once where it blocks: who looks for a while before it sleeps, as Taut does (`spin`, 20 µs unless set otherwise), is woken less often and can be faster than it. At rates and in bursts it calls the kernel for each sample and can be passed; over UDP the limit is the floor that hands the kernel many datagrams at once (floor gso). Where samples got lost, their share stands beside the gain. ";
     page += &rules::explained(shown);
     page += "\n\n";
     for group in model.groups.iter().filter(|group| ran(group)) {
