@@ -5,6 +5,7 @@
 //! of a file is left out with a warning if its end is missing, any other broken line is an error.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -18,8 +19,11 @@ use crate::report::peers;
 /// How gzip begins.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// A packed file that grows beyond it is refused: more than any run has, and less than a machine's memory.
-const UNPACKED_MOST: u64 = 1 << 30;
+/// A file that is larger, packed or not, is refused: more than any run has, and less than a machine's memory.
+const LARGEST: u64 = 1 << 30;
+
+/// What to do about a file that is none.
+const REMEDY: &str = "name a file that `taut perf ... --save FILE` has written";
 
 /// The lines of some files.
 #[derive(Debug, Default)]
@@ -42,8 +46,8 @@ impl fmt::Display for ReadError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
         match self.line {
-            Some(line) => write!(out, "{path}, line {line}: {}", self.reason),
-            None => write!(out, "{path}: {}", self.reason),
+            Some(line) => write!(out, "{path}, line {line}: {}; {REMEDY}", self.reason),
+            None => write!(out, "{path}: {}; {REMEDY}", self.reason),
         }
     }
 }
@@ -58,11 +62,12 @@ pub fn read<P: AsRef<Path>>(paths: &[P]) -> Result<Lines, ReadError> {
     for path in paths {
         let path = path.as_ref();
         let failed = |reason: String| ReadError { path: path.to_path_buf(), line: None, reason };
-        let bytes = std::fs::read(path).and_then(unpacked).map_err(|error| failed(error.to_string()))?;
+        let bytes = File::open(path).and_then(|file| bounded(file, LARGEST)).and_then(unpacked);
+        let bytes = bytes.map_err(|error| failed(error.to_string()))?;
         let text = String::from_utf8(bytes).map_err(|_| failed("not text in UTF-8".to_string()))?;
         let lines = parse(path, &text)?;
         if lines.records.is_empty() {
-            return Err(failed("holds no line of a run; write one with `taut perf ... --save FILE`".into()));
+            return Err(failed("holds no line of a run".into()));
         }
         all.records.extend(lines.records);
         all.warnings.extend(lines.warnings);
@@ -74,8 +79,16 @@ fn unpacked(bytes: Vec<u8>) -> std::io::Result<Vec<u8>> {
     if !bytes.starts_with(&GZIP) {
         return Ok(bytes);
     }
+    bounded(MultiGzDecoder::new(&bytes[..]), LARGEST)
+}
+
+/// All bytes, of a source that may have no end.
+fn bounded(source: impl Read, most: u64) -> std::io::Result<Vec<u8>> {
     let mut all = Vec::new();
-    MultiGzDecoder::new(&bytes[..]).take(UNPACKED_MOST).read_to_end(&mut all)?;
+    let len = source.take(most + 1).read_to_end(&mut all)?;
+    if len as u64 > most {
+        return Err(std::io::Error::other(format!("larger than {} MiB", most >> 20)));
+    }
     Ok(all)
 }
 
@@ -188,6 +201,13 @@ mod tests {
         assert_eq!((lines.records.len(), lines.warnings.len()), (1, 1));
         assert!(lines.warnings[0].starts_with("old.jsonl, line 2: ends in the middle"));
         assert_eq!(of(GOOD).unwrap().records.len(), 1, "only its end is missing");
+    }
+
+    #[test]
+    fn a_file_without_end_is_refused() {
+        let zeros = |most| bounded(std::io::repeat(0).take(most), 2 << 20);
+        assert_eq!(zeros(2 << 20).unwrap().len(), 2 << 20);
+        assert_eq!(zeros(u64::MAX).unwrap_err().to_string(), "larger than 2 MiB");
     }
 
     #[test]
