@@ -51,6 +51,15 @@ fn strings_under_a_name_given_at_run_time() {
 }
 
 #[test]
+fn a_text_does_not_reach_the_terminal_as_it_is() {
+    let sub = Running::start(taut(171, "sub string --count 1 --timeout 60"));
+    let mut publish = taut(171, "pub string --count 1 --wait 60");
+    publish.args(["--text", "\x1b[2J two\nlines"]);
+    assert_eq!(run(publish).code, Some(0));
+    assert_eq!(sub.end().stdout, "\\u{1b}[2J two\\nlines\n");
+}
+
+#[test]
 fn late_readers_get_the_last_value() {
     let mut publisher = Running::start(taut(
         175,
