@@ -1,6 +1,7 @@
 //! How the command ends: exit codes, and one sentence for each failure.
 
 use std::fmt;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
@@ -74,8 +75,7 @@ impl From<std::io::Error> for Failure {
 /// Help goes to stdout; a wrong argument becomes one sentence.
 pub fn of_arguments(error: &clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        let _ = error.print();
-        return ExitCode::SUCCESS;
+        return printed(error.print());
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = error.print();
@@ -84,6 +84,18 @@ pub fn of_arguments(error: &clap::Error) -> ExitCode {
     let text = unknown_word(error).unwrap_or_else(|| sentence(&error.render().to_string()));
     output::note(&text);
     ExitCode::from(WRONG)
+}
+
+/// Whoever read it may have seen enough of it.
+fn printed(done: std::io::Result<()>) -> ExitCode {
+    match done.and_then(|()| std::io::stdout().flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            let failure = Failure::Output(error);
+            output::note(&failure.to_string());
+            failure.exit_code()
+        }
+        _ => ExitCode::SUCCESS,
+    }
 }
 
 /// A command or a topic type that there is not, or that is missing, with those that there are.
