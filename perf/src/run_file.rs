@@ -22,6 +22,10 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// A file that is larger, packed or not, is refused: more than any run has, and less than a machine's memory.
 const LARGEST: u64 = 1 << 30;
 
+/// A line that counts more was made up, or broken: no run has a thousandth of it, and the counts of all lines that there
+/// is room for can be added.
+const MOST: u64 = 1 << 48;
+
 /// What to do about a file that is none.
 const REMEDY: &str = "name a file that `taut perf ... --save FILE` has written";
 
@@ -126,6 +130,10 @@ fn parse(path: &Path, text: &str) -> Result<Lines, ReadError> {
             continue;
         }
         match serde_json::from_str(line) {
+            Ok(record) if !counts_are_possible(&record) => {
+                let reason = format!("not a line of a run: it counts more than {MOST}");
+                return Err(ReadError { path: path.to_path_buf(), line: Some(at + 1), reason });
+            }
             Ok(record) => lines.records.push(record),
             // Whoever writes ends each line: without an end it is the last one, cut off.
             Err(_) if !line.ends_with('\n') => lines.warnings.push(format!(
@@ -140,6 +148,17 @@ fn parse(path: &Path, text: &str) -> Result<Lines, ReadError> {
         }
     }
     Ok(lines)
+}
+
+/// Can what is added and multiplied of a line be that of a run?
+fn counts_are_possible(record: &Record) -> bool {
+    let Record { samples, lost, late, out_of_order, duplicates, corrupt, .. } = *record;
+    let mut counts = vec![samples, lost, late, out_of_order, duplicates, corrupt];
+    counts.extend(record.expected);
+    counts.extend(record.paces.iter().flat_map(|pace| [pace.demand, pace.expected, pace.lost]));
+    counts.extend(record.histogram.iter().map(|(_, samples)| *samples));
+    counts.extend(record.memory.iter().map(|of| of.count.saturating_mul(of.bytes_each.unsigned_abs())));
+    counts.into_iter().all(|count| count <= MOST)
 }
 
 /// The parser counts lines from the text it was given, which is one line: only the column says something.
@@ -201,6 +220,20 @@ mod tests {
         assert_eq!((lines.records.len(), lines.warnings.len()), (1, 1));
         assert!(lines.warnings[0].starts_with("old.jsonl, line 2: ends in the middle"));
         assert_eq!(of(GOOD).unwrap().records.len(), 1, "only its end is missing");
+    }
+
+    #[test]
+    fn counts_that_no_run_has_are_refused() {
+        let memory = r#""memory":[{"entity":"writer","count":4294967295,"bytes_each":4294967295,"threads":1,"descriptors":1}]"#;
+        for made_up in ["\"samples\":18446744073709551615", "\"lost\":281474976710657", memory] {
+            let key = made_up.split_once(':').unwrap().0;
+            let line = match GOOD.contains(key) {
+                true => GOOD.replacen(&format!("{key}:0"), made_up, 1),
+                false => GOOD.replacen('{', &format!("{{{made_up},"), 1),
+            };
+            let error = of(&format!("{GOOD}\n{line}\n")).unwrap_err().to_string();
+            assert!(error.starts_with("old.jsonl, line 2: not a line of a run: it counts more"), "{error}");
+        }
     }
 
     #[test]
