@@ -1,4 +1,4 @@
-//! The values that options take: whole numbers, times, rates, shares, sizes and addresses, and what is said of a word
+//! The values that options take: whole numbers, times, rates, shares, sizes, texts and addresses, and what is said of a word
 //! that is none.
 //!
 //! The one place where words of a command line become numbers, for `taut perf` and for all other commands. Each error
@@ -68,6 +68,14 @@ fn real(text: &str, range: &RangeInclusive<f64>, words: &str) -> Result<f64, Str
         let end = if *range.end() < NO_END { format!(" to {}", range.end()) } else { String::new() };
         format!("use a number from {}{end}, {words}", range.start())
     })
+}
+
+/// A text of at most so many bytes.
+pub fn text(most: usize) -> impl Fn(&str) -> Result<String, String> + Clone + Send + Sync + 'static {
+    move |text| match text.len() {
+        len if len > most => Err(format!("use {most} bytes at most, not {len}")),
+        _ => Ok(text.to_owned()),
+    }
 }
 
 /// The size of a sample.

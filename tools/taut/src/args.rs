@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use taut::{Config, DomainParticipant};
-use taut_perf::values::{NO_END, count, number, rate, seconds, whole};
+use taut_perf::values::{NO_END, count, number, rate, seconds, text, whole};
 
 use crate::demo::DemoArguments;
 use crate::failure::Failure;
@@ -244,7 +244,7 @@ pub enum PublishKind {
         #[arg(long = "type", value_name = "NAME", default_value = "ShapeType")]
         type_name: String,
         /// The color, which is the key
-        #[arg(long, default_value = "BLUE")]
+        #[arg(long, default_value = "BLUE", value_parser = text(128))]
         color: String,
         #[command(flatten)]
         options: PublishOptions,
@@ -272,13 +272,13 @@ pub enum PublishKind {
         #[arg(long = "type", value_name = "NAME", default_value = "telemetry::Metric")]
         type_name: String,
         /// What is measured, which is the key
-        #[arg(long, default_value = "metric")]
+        #[arg(long, default_value = "metric", value_parser = text(64))]
         name: String,
         /// The value
         #[arg(long, default_value_t = 0.0, allow_negative_numbers = true, value_parser = number)]
         value: f64,
         /// The unit of the value
-        #[arg(long, default_value = "")]
+        #[arg(long, default_value = "", value_parser = text(16))]
         unit: String,
         #[command(flatten)]
         options: PublishOptions,

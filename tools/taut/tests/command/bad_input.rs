@@ -39,6 +39,7 @@ fn wrong_arguments() {
         ("sub shapes --timeout 5s", "use a number from 0, in seconds, as 2.5"),
         ("sub shapes --count 0", "'0' for '--count <N>': use a whole number from 1"),
         ("pub shapes --count many", "'many' for '--count <N>': use a whole number from 1"),
+        ("pub metric --unit 12345678901234567", "for '--unit <UNIT>': use 16 bytes at most, not 17"),
         ("pub metric --value high", "use a number, as 2.5"),
         ("top --count 1.5", "use a whole number from 1"),
         ("top --prometheus --listen 65536", "with a port up to 65535"),
