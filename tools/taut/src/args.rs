@@ -117,7 +117,7 @@ pub struct DoctorArguments {
 
 /// Where the domain is.
 #[derive(Args)]
-#[command(next_help_heading = "Network")]
+#[command(next_help_heading = "Network (perf and netd take none of these)")]
 pub struct Network {
     /// The domain, 0 to 232
     #[arg(long, global = true, value_name = "N", value_parser = whole(0..=232_u32))]

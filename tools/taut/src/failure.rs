@@ -106,8 +106,8 @@ fn unknown_word(error: &clap::Error) -> Option<String> {
     let command = Arguments::command();
     // Not all of them have to be text; the parser replaces what is not, too.
     let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
-    let mut before = arguments.take_while(|argument| is_missing || argument != word);
-    let parent = before.find_map(|argument| command.find_subcommand(argument));
+    let before = arguments.take_while(|argument| is_missing || argument != word);
+    let parent = without_values(&command, before).find_map(|argument| command.find_subcommand(argument));
     let known: Vec<&str> =
         parent.unwrap_or(&command).get_subcommands().map(clap::Command::get_name).collect();
     let (what, known) = (
@@ -124,6 +124,19 @@ fn unknown_word(error: &clap::Error) -> Option<String> {
     } else {
         format!("unknown {what} {word:?}: use {known}")
     })
+}
+
+/// The words but those that are the value of an option before them: a file may be called as a command is.
+fn without_values(
+    command: &clap::Command,
+    words: impl Iterator<Item = String>,
+) -> impl Iterator<Item = String> {
+    let takes_value = |word: &str| {
+        let mut options = command.get_arguments().filter(|option| option.get_action().takes_values());
+        word.strip_prefix("--").is_some_and(|word| options.any(|option| option.get_long() == Some(word)))
+    };
+    let mut is_value = false;
+    words.filter(move |word| !std::mem::replace(&mut is_value, takes_value(word)))
 }
 
 /// The parser's paragraphs without its synopsis, on one line.

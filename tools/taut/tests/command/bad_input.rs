@@ -54,6 +54,8 @@ fn wrong_arguments() {
         ("--domain 3", "which command? Use pub, sub, ls"),
         ("pub --domain 3", "which topic type? Use shapes, string, metric"),
         ("nic --domain 3", "which action? Use plan"),
+        ("--config pub list", "unknown command \"list\": use pub, sub, ls"),
+        ("--interface=pub list", "unknown command \"list\": use pub, sub, ls"),
         ("list", "unknown command \"list\": use pub, sub, ls, top, demo, perf, doctor, nic, netd, config"),
     ] {
         let line = refusal(bare(arguments));
