@@ -81,7 +81,8 @@ pub fn of_arguments(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::from(WRONG);
     }
-    let text = unknown_word(error).unwrap_or_else(|| sentence(&error.render().to_string()));
+    let told = if error.kind() == ErrorKind::InvalidUtf8 { no_text() } else { unknown_word(error) };
+    let text = told.unwrap_or_else(|| sentence(&error.render().to_string()));
     output::note(&text);
     ExitCode::from(WRONG)
 }
@@ -96,6 +97,15 @@ fn printed(done: std::io::Result<()>) -> ExitCode {
         }
         _ => ExitCode::SUCCESS,
     }
+}
+
+/// The first argument that is no text, which the parser does not name.
+fn no_text() -> Option<String> {
+    let found = std::env::args_os().skip(1).find(|argument| argument.to_str().is_none())?;
+    Some(format!(
+        "argument {:?} is no UTF-8: only the name of a file may be any bytes",
+        found.to_string_lossy()
+    ))
 }
 
 /// A command or a topic type that there is not, or that is missing, with those that there are.

@@ -231,6 +231,12 @@ fn words_that_are_no_text() {
     let mut command = bare("");
     command.arg(no_text);
     assert!(refusal(command).contains("unknown command \"\u{fffd}\": use pub, sub, ls"));
+    let mut command = bare("ls --domain");
+    command.arg(no_text);
+    assert_eq!(
+        refusal(command),
+        "taut: argument \"\u{fffd}\" is no UTF-8: only the name of a file may be any bytes"
+    );
     let mut command = bare("pub");
     command.arg(no_text);
     assert!(refusal(command).contains("unknown topic type \"\u{fffd}\": use shapes, string"));
