@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::netd::NetdArguments;
 use crate::nic::NicArguments;
 use crate::top::TopArguments;
+use crate::types::{MAX_COLOR, MAX_NAME, MAX_UNIT};
 
 pub use qos::QosArguments;
 
@@ -244,7 +245,7 @@ pub enum PublishKind {
         #[arg(long = "type", value_name = "NAME", default_value = "ShapeType")]
         type_name: String,
         /// The color, which is the key
-        #[arg(long, default_value = "BLUE", value_parser = text(128))]
+        #[arg(long, default_value = "BLUE", value_parser = text(MAX_COLOR))]
         color: String,
         #[command(flatten)]
         options: PublishOptions,
@@ -272,13 +273,13 @@ pub enum PublishKind {
         #[arg(long = "type", value_name = "NAME", default_value = "telemetry::Metric")]
         type_name: String,
         /// What is measured, which is the key
-        #[arg(long, default_value = "metric", value_parser = text(64))]
+        #[arg(long, default_value = "metric", value_parser = text(MAX_NAME))]
         name: String,
         /// The value
         #[arg(long, default_value_t = 0.0, allow_negative_numbers = true, value_parser = number)]
         value: f64,
         /// The unit of the value
-        #[arg(long, default_value = "", value_parser = text(16))]
+        #[arg(long, default_value = "", value_parser = text(MAX_UNIT))]
         unit: String,
         #[command(flatten)]
         options: PublishOptions,
