@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use crate::values::{percent, rate, seconds, size, whole};
+
 /// Measure any DDS against the physical limit of this machine.
 #[derive(Args, Debug)]
 pub struct Arguments {
@@ -20,7 +22,8 @@ pub enum Command {
     Measure(Box<Workload>),
     /// Make a page to look at of one run or several
     Report(ReportArguments),
-    /// Say what is better, worse or noise between two runs; exit code 1 if anything is worse
+    /// Say what is better, worse or noise between two runs; exit code 1 if anything is worse, 2 if nothing has
+    /// run in both
     Compare(CompareArguments),
 }
 
@@ -123,20 +126,20 @@ pub struct Options {
     /// The ways that samples take
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub transport: Vec<Transport>,
-    /// Sizes in bytes, as 64,1K,1M
+    /// Sizes in bytes, as 64,1K,1M, up to 64M [default: the workload's own]
     #[arg(long, value_delimiter = ',', value_name = "BYTES", value_parser = size)]
     pub sizes: Vec<u64>,
-    /// Measured samples of each round
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    /// Measured samples of each round [default: the workload's own]
+    #[arg(long, value_name = "N", value_parser = whole(1..=100_000_000_u64))]
     pub count: Option<u64>,
-    /// Time of each round
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// Time of each round [default: the workload's own]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds(0.01..=1e6))]
     pub duration: Option<f64>,
     /// Samples per second, answered or not; 0 sends the next as soon as the last is done
-    #[arg(long, value_name = "HZ", value_parser = rate)]
+    #[arg(long, value_name = "HZ", value_parser = rate(0.01..=1e7))]
     pub rate: Option<f64>,
-    /// How often each peer is measured, in turns with the others
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    /// How often each peer is measured, in turns with the others [default: the workload's own]
+    #[arg(long, value_name = "N", value_parser = whole(1..=1_000_u32))]
     pub rounds: Option<u32>,
     /// How a process waits for data; block is the best of its blocking ways, inline has no thread but the one
     /// that waits (who has no such mode takes block)
@@ -145,8 +148,8 @@ pub struct Options {
     /// Both processes on one core, each on its own, or wherever the system puts them
     #[arg(long, value_name = "WHERE", default_value = "none")]
     pub pin: Pin,
-    /// Run the processes with SCHED_FIFO of this priority
-    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
+    /// Run the processes with SCHED_FIFO of this priority, 1 to 99
+    #[arg(long, value_name = "PRIORITY", value_parser = whole(1..=99_u8))]
     pub fifo: Option<u8>,
     /// Only these lines of the table, as "quiet all,flood all"
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
@@ -154,20 +157,20 @@ pub struct Options {
     /// Between two networks over a link with Ethernet's MTU, rather than over loopback
     #[arg(long)]
     pub link: bool,
-    /// Such a link with another MTU: 9000 is that of jumbo frames
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1_280..=65_535))]
+    /// Such a link with another MTU, 1280 to 65535: 9000 is that of jumbo frames
+    #[arg(long, value_name = "BYTES", value_parser = whole(1_280..=65_535_u32))]
     pub mtu: Option<u32>,
-    /// Such a link that loses so many of its packets at each end
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    /// Such a link that loses so many of its packets at each end, 0.1 to 50
+    #[arg(long, value_name = "PERCENT", value_parser = percent(0.1..=50.0))]
     pub loss: Option<f64>,
     /// RELIABILITY, where the workload does not prescribe it
     #[arg(long, value_name = "KIND")]
     pub reliability: Option<Reliability>,
-    /// Numbers of subscribers (fanout) or of participants (discovery)
-    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    /// Numbers of subscribers (fanout) or of participants (discovery), up to 64
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = whole(1..=64_u32))]
     pub nodes: Vec<u32>,
     /// Numbers of writers and readers of each participant (discovery)
-    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = whole(1..=1_000_u32))]
     pub endpoints: Vec<u32>,
     /// About a tenth of the time
     #[arg(long)]
@@ -176,7 +179,7 @@ pub struct Options {
     #[arg(long)]
     pub full: bool,
     /// Fit the run into this time by fewer and shorter rounds
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds(0.01..=1e6))]
     pub budget: Option<f64>,
     /// Print one JSON object for each line of the table, as soon as it is known
     #[arg(long)]
@@ -188,11 +191,46 @@ pub struct Options {
     #[arg(long, value_name = "DIRECTORY")]
     pub peer_dir: Vec<PathBuf>,
     /// The first domain that is used; each trial takes the next, up to 200
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=200))]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = whole(1..=200_u32))]
     pub domain_base: u32,
     /// Where the traffic goes: a network of the run's own, or the host's loopback interface
     #[arg(long, value_name = "WHERE", default_value = "private")]
     pub net: Net,
+}
+
+/// Options that some workloads have no use for, and those that have, beside `all` and `smoke`.
+const OF_SOME: [(&str, &[&str]); 2] =
+    [("--nodes", &["fanout", "discovery"]), ("--endpoints", &["discovery"])];
+
+impl Options {
+    /// What was given and would change nothing, with who would take it.
+    pub(crate) fn unused(&self, workload: &str) -> Option<String> {
+        let given = [!self.nodes.is_empty(), !self.endpoints.is_empty()];
+        let takes_all = ["all", "smoke"].contains(&workload);
+        let mut unused =
+            OF_SOME.iter().zip(given).filter(|((_, users), given)| *given && !users.contains(&workload));
+        let ((option, users), _) = unused.next().filter(|_| !takes_all)?;
+        Some(format!("{workload} has no use for {option}: leave it out, or measure {}", users.join(" or ")))
+    }
+
+    /// The same, with each value of a list where it is first named: nothing is measured twice.
+    pub(crate) fn once(&self) -> Options {
+        let mut all = self.clone();
+        once(&mut all.transport);
+        once(&mut all.sizes);
+        once(&mut all.nodes);
+        once(&mut all.endpoints);
+        all
+    }
+}
+
+fn once<T: PartialEq>(list: &mut Vec<T>) {
+    let named = std::mem::take(list);
+    for value in named {
+        if !list.contains(&value) {
+            list.push(value);
+        }
+    }
 }
 
 /// The way that samples take.
@@ -252,37 +290,6 @@ pub fn name(choice: &impl ValueEnum) -> String {
     choice.to_possible_value().map_or_else(String::new, |value| value.get_name().to_string())
 }
 
-fn size(text: &str) -> Result<u64, String> {
-    let (digits, unit) = match text.char_indices().find(|(_, c)| !c.is_ascii_digit()) {
-        Some((at, _)) => text.split_at(at),
-        None => (text, ""),
-    };
-    let unit: u64 = match unit.to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "k" | "kib" => 1 << 10,
-        "m" | "mib" => 1 << 20,
-        _ => return Err("use bytes, or K and M for 1,024 and 1,048,576 of them".to_string()),
-    };
-    let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
-    // Beyond this the tables of two processes and their queues do not fit a small machine.
-    bytes.filter(|bytes| (1..=64 << 20).contains(bytes)).ok_or_else(|| "use 1 to 64M".to_string())
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number: &f64| (0.01..=1e6).contains(number));
-    number.ok_or_else(|| "use seconds from 0.01 to 1000000, as 2.5".to_string())
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number: &f64| (0.1..=50.0).contains(number));
-    number.ok_or_else(|| "use percent from 0.1 to 50, as 2 or 0.5".to_string())
-}
-
-fn rate(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number: &f64| *number == 0.0 || (0.01..=1e7).contains(number));
-    number.ok_or_else(|| "use samples per second from 0.01 to 10000000, or 0".to_string())
-}
-
 /// The options that a user's words mean.
 #[cfg(test)]
 pub(crate) fn options(words: &str) -> Options {
@@ -300,12 +307,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_have_units() {
-        assert_eq!(size("64"), Ok(64));
-        assert_eq!(size("8K"), Ok(8_192));
-        assert_eq!(size("2MiB"), Ok(2_097_152));
-        for wrong in ["", "K", "0", "-1", "1G", "65M", "99999999999999999999", "1 K"] {
-            assert!(size(wrong).is_err(), "{wrong:?}");
+    fn what_would_change_nothing_is_refused() {
+        let unused = |words, workload| options(words).unused(workload);
+        let told = "latency has no use for --nodes: leave it out, or measure fanout or discovery";
+        assert_eq!(unused("--nodes 2", "latency").as_deref(), Some(told));
+        assert!(unused("--endpoints 2", "fanout").is_some());
+        for (words, workload) in [("--nodes 2", "fanout"), ("--nodes 2 --endpoints 1", "discovery")] {
+            assert_eq!(unused(words, workload), None);
+            assert_eq!((unused(words, "all"), unused(words, "smoke")), (None, None));
         }
+    }
+
+    #[test]
+    fn what_is_named_twice_is_measured_once() {
+        let all = options("--sizes 64,1K,64 --transport udp,shm,udp --nodes 2,2 --endpoints 1,3,1").once();
+        assert_eq!((all.sizes, all.nodes, all.endpoints), (vec![64, 1_024], vec![2], vec![1, 3]));
+        assert_eq!(all.transport, [Transport::Udp, Transport::Shm]);
     }
 }

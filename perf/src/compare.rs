@@ -10,6 +10,7 @@ use crate::report::model::{failed_rounds, is_rate, same_line};
 use crate::report::units;
 use crate::rules;
 use crate::statistics::unpaired_ratio;
+use crate::values::counted;
 
 /// A smaller change is of no interest even if it is no chance: 5 %. Lower, and every new kernel, compiler
 /// or neighbour of the machine is a finding; higher, and a lost tenth is found only when it is two.
@@ -67,6 +68,11 @@ impl Comparison {
     /// Is more worse than chance explains, or something no longer running: what a script wants to stop at.
     pub fn is_worse(&self) -> bool {
         !self.failing.is_empty() || self.count(Verdict::Worse) as f64 > self.worse_by_chance_at_most()
+    }
+
+    /// Is there nothing that ran on both sides, or on one where it could have on both?
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.failing.is_empty() && self.running.is_empty()
     }
 
     /// Lines that chance alone may name as worse: half of [`BY_CHANCE`] of them, and three standard
@@ -266,12 +272,11 @@ impl Comparison {
             [Verdict::Worse, Verdict::Better, Verdict::Noise, Verdict::Unknown]
                 .map(|verdict| self.count(verdict));
         let tested = worse + better + noise;
-        writeln!(out, "{tested} lines compared: {worse} worse, {better} better, {noise} noise.")?;
+        let lines = counted(tested, "line");
+        writeln!(out, "{lines} compared: {worse} worse, {better} better, {noise} noise.")?;
         if unknown > 0 {
-            writeln!(
-                out,
-                "{unknown} lines have one round on a side, which tells nothing: --rounds 3 or more."
-            )?;
+            let lines = counted(unknown, "line");
+            writeln!(out, "{lines} with one round on a side, which tells nothing: --rounds 3 or more.")?;
         }
         if tested > 0 {
             let expected = tested as f64 * BY_CHANCE;

@@ -39,6 +39,8 @@ mod samples;
 mod session;
 pub mod statistics;
 mod table;
+pub mod terminal;
+pub mod values;
 mod why;
 mod workload;
 

@@ -7,7 +7,7 @@
 
 use std::ffi::OsString;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,9 @@ use crate::{Stop, Wrong};
 
 /// Tells the inner program that it is there, the number of the outer one, and [`receive_limit`] if that one sees it.
 const INSIDE: &str = "TAUT_PERF_INSIDE";
+
+/// What the run has one of its own of.
+const SHARED_MEMORY: &str = "/dev/shm";
 
 /// How often the outer program looks at the inner one and at Ctrl-C. A user does not notice it.
 const LOOK: Duration = Duration::from_millis(50);
@@ -51,6 +54,13 @@ pub fn outer_receive_limit() -> Option<u64> {
 /// A word of what the outer program has told.
 fn told(at: usize) -> Option<String> {
     std::env::var(INSIDE).ok()?.split(' ').nth(at).map(str::to_string)
+}
+
+/// Would a file at this path go with the run?
+pub fn is_replaced(path: &Path) -> bool {
+    // From where the program was started, a path leads to what was there before.
+    let directory = path.is_absolute().then(|| path.parent()?.canonicalize().ok()).flatten();
+    directory.is_some_and(|directory| directory.starts_with(SHARED_MEMORY))
 }
 
 /// Goes inside; returns twice, in two processes.
@@ -142,7 +152,7 @@ fn inside(net: Net, stop: Stop) -> Result<Side, Wrong> {
         notes.push("network of the host".to_string());
     }
     let scratch = match run("mount -t tmpfs -o mode=1777 tmpfs /dev/shm") {
-        Ok(()) => PathBuf::from("/dev/shm"),
+        Ok(()) => PathBuf::from(SHARED_MEMORY),
         Err(reason) => {
             notes.push(format!("/dev/shm of the host ({reason})"));
             std::env::temp_dir()

@@ -1,9 +1,10 @@
 //! What is going on, and how long it still takes: one line on the terminal, nothing elsewhere.
 
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::terminal;
 
 /// Redrawn four times a second: it lives, and costs no CPU time worth naming beside what is measured.
 const REDRAW_HZ: u8 = 4;
@@ -19,13 +20,14 @@ pub struct Progress {
 impl Progress {
     /// For a run that takes about so long.
     pub fn new(planned_s: f64) -> Progress {
-        let target = if std::io::stderr().is_terminal() {
+        let target = if terminal::draws(&std::io::stderr()) {
             ProgressDrawTarget::stderr_with_hz(REDRAW_HZ)
         } else {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(Some(1_000), target);
-        let style = ProgressStyle::with_template("{bar:20} {msg}").unwrap_or(ProgressStyle::default_bar());
+        let style =
+            ProgressStyle::with_template("{bar:20} {wide_msg}").unwrap_or(ProgressStyle::default_bar());
         bar.set_style(style);
         Progress { bar, start: Instant::now(), planned_s, done_s: 0.0 }
     }

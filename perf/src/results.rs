@@ -23,10 +23,20 @@ pub(crate) fn report(options: &ReportArguments) -> Result<u8, Failure> {
 }
 
 /// Prints what has changed; 1 if anything is worse.
+///
+/// *Errors*: nothing could be compared, which says nothing of what has changed.
 pub(crate) fn compare(options: &CompareArguments) -> Result<u8, Failure> {
     let (old, new) = (read(&[&options.old])?, read(&[&options.new])?);
     let comparison = compare::compare(&old, &new);
     print(&comparison.to_string())?;
+    if comparison.is_empty() {
+        return Err(Wrong::new(format!(
+            "no line has run both in {} and in {}: compare runs of the same workload, peers and options",
+            options.old.display(),
+            options.new.display()
+        ))
+        .into());
+    }
     Ok(u8::from(comparison.is_worse()))
 }
 
@@ -39,5 +49,5 @@ fn read<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<Record>, Wrong> {
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Wrong {
-    Wrong::new(format!("{} cannot be written: {error}", path.display()))
+    Wrong::new(format!("{} cannot be written: {error}; choose another place", path.display()))
 }

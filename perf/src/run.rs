@@ -14,6 +14,7 @@ use crate::plan::{self, Plan};
 use crate::progress::Progress;
 use crate::record::{Outcome, Record, Run};
 use crate::session::Trouble;
+use crate::values::counted;
 use crate::{Failure, Stop, Wrong, machine, note, print, table};
 
 /// All is measured.
@@ -34,6 +35,17 @@ pub fn run(workload: &Workload, stop: Stop) -> Result<u8, Failure> {
     let (command, options) = workload.parts();
     if command == "peers" {
         return list(options, stop);
+    }
+    let options = &options.once();
+    if let Some(unused) = options.unused(command) {
+        return Err(Wrong(unused).into());
+    }
+    if let Some(path) = options.save.as_deref().filter(|path| namespace::is_replaced(path)) {
+        return Err(Wrong(format!(
+            "--save {}: the run has a /dev/shm of its own, which goes with it: choose another place",
+            path.display()
+        ))
+        .into());
     }
     let (scratch, notes) = match namespace::enter(options.net, stop)? {
         Side::Outside(code) => return Ok(code),
@@ -60,8 +72,10 @@ pub fn run(workload: &Workload, stop: Stop) -> Result<u8, Failure> {
         note(unequal);
     }
     let run = machine::describe(notes.into_iter().chain(left_out).chain(unequal).collect());
-    measure(&bench, &plan, &entries, &run, &mut out)?;
-    out.finish()?;
+    let measured = measure(&bench, &plan, &entries, &run, &mut out);
+    // What was measured before is printed all the same.
+    let finished = out.finish();
+    measured.and(finished)?;
     Ok(match () {
         () if (stop.requested)() => ENDED,
         () if out.has_failed => FAILED,
@@ -75,9 +89,10 @@ fn measure(bench: &Bench, plan: &Plan, entries: &[Entry], run: &Run, out: &mut O
     let trials: usize =
         plan.cases.iter().map(|case| plan::runnable(case, entries) * case.rounds as usize).sum();
     note(&format!(
-        "{} cases, {} peers, {trials} trials, about {}",
-        plan.cases.len(),
-        entries.len(),
+        "{}, {}, {}, about {}",
+        counted(plan.cases.len(), "case"),
+        counted(entries.len(), "peer"),
+        counted(trials, "trial"),
         humantime::format_duration(Duration::from_secs(planned_s.ceil() as u64))
     ));
     let mut progress = Progress::new(planned_s);
@@ -211,9 +226,9 @@ impl Out {
     fn new(options: &Options, entries: &[Entry]) -> Result<Out, Wrong> {
         let file = match &options.save {
             Some(path) => {
-                let file =
-                    File::create(path).map_err(|error| Wrong(format!("{}: {error}", path.display())))?;
-                Some(BufWriter::new(file))
+                let refused =
+                    |error| Wrong(format!("--save {}: {error}; choose another place", path.display()));
+                Some(BufWriter::new(File::create(path).map_err(refused)?))
             }
             None => None,
         };
@@ -237,10 +252,10 @@ impl Out {
             let has_failed = matches!(record.outcome, Outcome::Failed(_)) || record.failed_rounds > 0;
             self.has_failed |= counts && has_failed;
             let line = serde_json::to_string(&record).map_err(|error| Wrong(error.to_string()))?;
-            if let Some(file) = &mut self.file {
-                let written = writeln!(file, "{line}").and_then(|()| file.flush());
-                written.map_err(|error| Wrong(format!("--save: {error}; make room")))?;
-            }
+            let saved = match &mut self.file {
+                Some(file) => writeln!(file, "{line}").and_then(|()| file.flush()),
+                None => Ok(()),
+            };
             if self.json {
                 print(&format!("{line}\n"))?;
             } else {
@@ -249,6 +264,9 @@ impl Out {
                 }
                 self.lines.push(record);
             }
+            // Of another kind than that of an output whose reader has left, which is no failure.
+            let told = |error| Failure::Output(std::io::Error::other(format!("--save: {error}")));
+            saved.map_err(told)?;
         }
         Ok(())
     }

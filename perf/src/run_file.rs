@@ -5,6 +5,7 @@
 //! of a file is left out with a warning if its end is missing, any other broken line is an error.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -18,8 +19,15 @@ use crate::report::peers;
 /// How gzip begins.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// A packed file that grows beyond it is refused: more than any run has, and less than a machine's memory.
-const UNPACKED_MOST: u64 = 1 << 30;
+/// A file that is larger, packed or not, is refused: more than any run has, and less than a machine's memory.
+const LARGEST: u64 = 1 << 30;
+
+/// A line that counts more was made up, or broken: no run has a thousandth of it, and the counts of all lines that there
+/// is room for can be added.
+const MOST: u64 = 1 << 48;
+
+/// What to do about a file that is none.
+const REMEDY: &str = "name a file that `taut perf ... --save FILE` has written";
 
 /// The lines of some files.
 #[derive(Debug, Default)]
@@ -42,8 +50,8 @@ impl fmt::Display for ReadError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
         match self.line {
-            Some(line) => write!(out, "{path}, line {line}: {}", self.reason),
-            None => write!(out, "{path}: {}", self.reason),
+            Some(line) => write!(out, "{path}, line {line}: {}; {REMEDY}", self.reason),
+            None => write!(out, "{path}: {}; {REMEDY}", self.reason),
         }
     }
 }
@@ -58,11 +66,12 @@ pub fn read<P: AsRef<Path>>(paths: &[P]) -> Result<Lines, ReadError> {
     for path in paths {
         let path = path.as_ref();
         let failed = |reason: String| ReadError { path: path.to_path_buf(), line: None, reason };
-        let bytes = std::fs::read(path).and_then(unpacked).map_err(|error| failed(error.to_string()))?;
+        let bytes = File::open(path).and_then(|file| bounded(file, LARGEST)).and_then(unpacked);
+        let bytes = bytes.map_err(|error| failed(error.to_string()))?;
         let text = String::from_utf8(bytes).map_err(|_| failed("not text in UTF-8".to_string()))?;
         let lines = parse(path, &text)?;
         if lines.records.is_empty() {
-            return Err(failed("holds no line of a run; write one with `taut perf ... --save FILE`".into()));
+            return Err(failed("holds no line of a run".into()));
         }
         all.records.extend(lines.records);
         all.warnings.extend(lines.warnings);
@@ -74,8 +83,16 @@ fn unpacked(bytes: Vec<u8>) -> std::io::Result<Vec<u8>> {
     if !bytes.starts_with(&GZIP) {
         return Ok(bytes);
     }
+    bounded(MultiGzDecoder::new(&bytes[..]), LARGEST)
+}
+
+/// All bytes, of a source that may have no end.
+fn bounded(source: impl Read, most: u64) -> std::io::Result<Vec<u8>> {
     let mut all = Vec::new();
-    MultiGzDecoder::new(&bytes[..]).take(UNPACKED_MOST).read_to_end(&mut all)?;
+    let len = source.take(most + 1).read_to_end(&mut all)?;
+    if len as u64 > most {
+        return Err(std::io::Error::other(format!("larger than {} MiB", most >> 20)));
+    }
     Ok(all)
 }
 
@@ -113,6 +130,10 @@ fn parse(path: &Path, text: &str) -> Result<Lines, ReadError> {
             continue;
         }
         match serde_json::from_str(line) {
+            Ok(record) if !counts_are_possible(&record) => {
+                let reason = format!("not a line of a run: it counts more than {MOST}");
+                return Err(ReadError { path: path.to_path_buf(), line: Some(at + 1), reason });
+            }
             Ok(record) => lines.records.push(record),
             // Whoever writes ends each line: without an end it is the last one, cut off.
             Err(_) if !line.ends_with('\n') => lines.warnings.push(format!(
@@ -127,6 +148,17 @@ fn parse(path: &Path, text: &str) -> Result<Lines, ReadError> {
         }
     }
     Ok(lines)
+}
+
+/// Can what is added and multiplied of a line be that of a run?
+fn counts_are_possible(record: &Record) -> bool {
+    let Record { samples, lost, late, out_of_order, duplicates, corrupt, .. } = *record;
+    let mut counts = vec![samples, lost, late, out_of_order, duplicates, corrupt];
+    counts.extend(record.expected);
+    counts.extend(record.paces.iter().flat_map(|pace| [pace.demand, pace.expected, pace.lost]));
+    counts.extend(record.histogram.iter().map(|(_, samples)| *samples));
+    counts.extend(record.memory.iter().map(|of| of.count.saturating_mul(of.bytes_each.unsigned_abs())));
+    counts.into_iter().all(|count| count <= MOST)
 }
 
 /// The parser counts lines from the text it was given, which is one line: only the column says something.
@@ -188,6 +220,27 @@ mod tests {
         assert_eq!((lines.records.len(), lines.warnings.len()), (1, 1));
         assert!(lines.warnings[0].starts_with("old.jsonl, line 2: ends in the middle"));
         assert_eq!(of(GOOD).unwrap().records.len(), 1, "only its end is missing");
+    }
+
+    #[test]
+    fn counts_that_no_run_has_are_refused() {
+        let memory = r#""memory":[{"entity":"writer","count":4294967295,"bytes_each":4294967295,"threads":1,"descriptors":1}]"#;
+        for made_up in ["\"samples\":18446744073709551615", "\"lost\":281474976710657", memory] {
+            let key = made_up.split_once(':').unwrap().0;
+            let line = match GOOD.contains(key) {
+                true => GOOD.replacen(&format!("{key}:0"), made_up, 1),
+                false => GOOD.replacen('{', &format!("{{{made_up},"), 1),
+            };
+            let error = of(&format!("{GOOD}\n{line}\n")).unwrap_err().to_string();
+            assert!(error.starts_with("old.jsonl, line 2: not a line of a run: it counts more"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_end_is_refused() {
+        let zeros = |most| bounded(std::io::repeat(0).take(most), 2 << 20);
+        assert_eq!(zeros(2 << 20).unwrap().len(), 2 << 20);
+        assert_eq!(zeros(u64::MAX).unwrap_err().to_string(), "larger than 2 MiB");
     }
 
     #[test]

@@ -428,6 +428,50 @@ fn wrong_use_is_told() {
 }
 
 #[test]
+fn one_is_told_as_one() {
+    if !has_namespaces() {
+        return;
+    }
+    let output = run_within(30, "latency --peers fake --sizes 64 --count 10 --rounds 1");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("taut perf: 1 case, 1 peer, 1 trial, about "), "{text}");
+}
+
+/// One that wraps would leave its first part behind each time that it is drawn again.
+#[test]
+fn the_line_of_progress_fits_a_narrow_terminal() {
+    if !has_namespaces() {
+        return;
+    }
+    let (width, examples) = (40, examples());
+    let words = "latency --peers fake:pid --sizes 64 --count 10 --rounds 1";
+    let command = format!(
+        "stty cols {width} rows 24; '{0}/taut-perf' {words} --peer-dir '{0}' 2>/dev/tty > /dev/null",
+        examples.display()
+    );
+    let mut script = Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).env("TERM", "xterm").stdin(Stdio::null());
+    let shown = String::from_utf8_lossy(&script.output().unwrap().stdout).into_owned();
+    let lines = shown.split(['\r', '\n', '\x1b']).map(|line| line.trim_start_matches("[2K"));
+    let lines: Vec<&str> = lines.filter(|line| line.contains(" left  ")).collect();
+    assert!(!lines.is_empty(), "{shown:?}");
+    assert!(lines.iter().all(|line| line.chars().count() <= width), "{lines:?}");
+}
+
+/// The system has failed it, and what was measured before is printed.
+#[test]
+fn lines_that_cannot_be_saved_are_printed() {
+    if !has_namespaces() {
+        return;
+    }
+    let output = run_within(30, "latency --peers fake --sizes 64 --count 10 --rounds 1 --save /dev/full");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("udp 64 B"), "{text}");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("--save: No space left on device"), "{told}");
+}
+
+#[test]
 fn a_run_is_measured_though_its_remarks_reach_nobody() {
     if !has_namespaces() {
         return;

@@ -3,6 +3,9 @@
 //! Owns the rules. Knows no socket: who asks, and which ports are proven, is told by the caller. All that no rule allows
 //! is refused, with what a rule would have to say.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
 use nix::unistd::{Group, User};
 use serde::Deserialize;
 use taut_port_udp::PortMapping;
@@ -52,18 +55,19 @@ struct Written {
     allow: Vec<Spanned<WrittenRule>>,
 }
 
+/// Its numbers are any: those that are none here are told what they may be.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenRule {
     user: Option<Spanned<Value>>,
     group: Option<Spanned<Value>>,
     interface: Spanned<String>,
-    queues: Vec<Spanned<u32>>,
+    queues: Vec<Spanned<i128>>,
     #[serde(default)]
-    domains: Vec<Spanned<u32>>,
+    domains: Vec<Spanned<i128>>,
     #[serde(default)]
-    ports: Vec<Spanned<u16>>,
-    participants: Option<Spanned<u32>>,
+    ports: Vec<Spanned<i128>>,
+    participants: Option<Spanned<i128>>,
 }
 
 /// A request, as it is held against the rules.
@@ -92,6 +96,7 @@ impl Policy {
         let place = Place { text, name };
         let written: Written = toml::from_str(text).map_err(|error| {
             let what = error.message().lines().collect::<Vec<_>>().join("; ");
+            let what = what.replace("expected i128", "expected a whole number");
             let remedy = "rules begin with `[[allow]]` and have lines as `user = \"robot\"`, `interface = \"eth0\"`, \
                           `queues = [0]` and `domains = [0]`";
             place.wrong(error.span().map_or(0, |span| span.start), &format!("{what}; {remedy}"))
@@ -245,21 +250,19 @@ impl Place<'_> {
         }
         let participants = match &rule.participants {
             Some(most) => {
-                Some(self.number("participants", most, 1, MAX_PARTICIPANTS, "number of participants")?)
+                Some(self.number("participants", most, 1..=MAX_PARTICIPANTS, "number of participants")?)
             }
             None => None,
         };
-        let list = |key: &str, list: &[Spanned<u32>], last: u32, what: &str| {
+        let list = |key: &str, list: &[Spanned<i128>], last: u32, what: &str| {
             if list.is_empty() {
                 return Err(
                     self.wrong(at, &format!("{key} is empty, so the rule allows nothing: name one {what}"))
                 );
             }
-            list.iter().map(|number| self.number(key, number, 0, last, what)).collect::<Result<Vec<_>, _>>()
+            list.iter().map(|number| self.number(key, number, 0..=last, what)).collect::<Result<Vec<_>, _>>()
         };
-        if let Some(port) = rule.ports.iter().find(|port| *port.get_ref() == 0) {
-            return Err(self.wrong(port.span().start, "ports = 0 is no UDP port: use 1 to 65535"));
-        }
+        let ports = rule.ports.iter().map(|port| self.number("ports", port, 1..=65_535, "UDP port"));
         // One that names ports may do without domains.
         let domains = match rule.domains.is_empty() && !rule.ports.is_empty() {
             true => Vec::new(),
@@ -270,24 +273,24 @@ impl Place<'_> {
             interface: name.clone(),
             queues: list("queues", &rule.queues, MAX_QUEUES - 1, "queue")?,
             domains,
-            ports: rule.ports.iter().map(|port| *port.get_ref()).collect(),
+            ports: ports.collect::<Result<_, _>>()?,
             participants,
         })
     }
 
-    fn number(
+    fn number<N: TryFrom<i128> + PartialOrd + Display>(
         &self,
         key: &str,
-        number: &Spanned<u32>,
-        from: u32,
-        to: u32,
+        number: &Spanned<i128>,
+        range: RangeInclusive<N>,
         what: &str,
-    ) -> Result<u32, String> {
+    ) -> Result<N, String> {
         let value = *number.get_ref();
-        if (from..=to).contains(&value) {
-            return Ok(value);
-        }
-        Err(self.wrong(number.span().start, &format!("{key} = {value} is no {what}: use {from} to {to}")))
+        let fitting = N::try_from(value).ok().filter(|number| range.contains(number));
+        fitting.ok_or_else(|| {
+            let (from, to) = (range.start(), range.end());
+            self.wrong(number.span().start, &format!("{key} = {value} is no {what}: use {from} to {to}"))
+        })
     }
 
     fn who(&self, at: usize, rule: &WrittenRule) -> Result<Who, String> {
@@ -442,7 +445,12 @@ mod tests {
             ("queues = [0, 1]", "queue = [0]", "a.toml line 4: unknown field `queue`"),
             ("queues = [0, 1]", "", "a.toml line 1: missing field `queues`"),
             ("domains = [0, 7]", "domains = [0,\n233]", "a.toml line 6: domains = 233 is no domain"),
-            ("domains = [0, 7]", "domains = [-1]", "a.toml line 5: "),
+            ("domains = [0, 7]", "domains = [-1]", "a.toml line 5: domains = -1 is no domain: use 0 to 232"),
+            (
+                "domains = [0, 7]",
+                "ports = [70000]",
+                "a.toml line 5: ports = 70000 is no UDP port: use 1 to 65535",
+            ),
             ("participants = 2", "participants = 0", "a.toml line 6: participants = 0 is no number"),
             ("\"eth0\"", "\"../x\"", "a.toml line 3: interface = \"../x\" is no name"),
             ("[[allow]]\ngroup", "[[deny]]\ngroup", "a.toml line 8: unknown field `deny`"),

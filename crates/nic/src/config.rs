@@ -1,6 +1,8 @@
 //! The file that says what is wanted: TOML, as a participant's configuration.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -17,6 +19,8 @@ const MAX_PARTICIPANTS: u32 = 120;
 const PRIORITY: u8 = 6;
 /// Queues that an interface has at most: those of virtual ones.
 pub(crate) const MAX_QUEUES: u32 = 4_096;
+/// The last processor that a kernel can be built for: NR_CPUS of arch/x86/Kconfig, less one.
+const LAST_CPU: u32 = 8_191;
 /// Bytes of the longest name of an interface: IFNAMSIZ of linux/if.h, without the zero at the end.
 const LONGEST_NAME: usize = 15;
 /// A schedule has at most so many slots: NICs have room for some dozens.
@@ -64,27 +68,27 @@ pub struct Slot {
     pub length_ns: u32,
 }
 
-/// The file as it is written.
+/// The file as it is written. Its numbers are any: those that are none here are told what they may be.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
     interface: Spanned<String>,
-    queues: Option<Spanned<u32>>,
+    queues: Option<Spanned<i128>>,
     #[serde(default)]
-    critical_queues: Vec<Spanned<u32>>,
+    critical_queues: Vec<Spanned<i128>>,
     #[serde(default)]
-    cpus: Vec<u32>,
-    domains: Option<Vec<Spanned<u32>>>,
-    participants: Option<Spanned<u32>>,
-    layer: Option<Spanned<u32>>,
+    cpus: Vec<Spanned<i128>>,
+    domains: Option<Vec<Spanned<i128>>>,
+    participants: Option<Spanned<i128>>,
+    layer: Option<Spanned<i128>>,
     #[serde(default)]
     ipv6: bool,
     #[serde(default)]
-    ports: Vec<Spanned<u16>>,
-    vlan: Option<Spanned<u16>>,
-    pcp: Option<Spanned<u8>>,
-    priorities: Option<Vec<Spanned<u8>>>,
-    ring: Option<Spanned<u32>>,
+    ports: Vec<Spanned<i128>>,
+    vlan: Option<Spanned<i128>>,
+    pcp: Option<Spanned<i128>>,
+    priorities: Option<Vec<Spanned<i128>>>,
+    ring: Option<Spanned<i128>>,
     #[serde(default)]
     schedule: Vec<Spanned<String>>,
 }
@@ -128,31 +132,57 @@ impl NicConfig {
         let place = Place { text, name };
         let written: Written = toml::from_str(text).map_err(|error| {
             let what = error.message().lines().collect::<Vec<_>>().join("; ");
+            let what = what.replace("expected i128", "expected a whole number");
             let remedy = "write lines as `interface = \"eth0\"` and `critical_queues = [3]`";
             place.wrong(error.span().map_or(0, |span| span.start), &format!("{what}; {remedy}"))
         })?;
-        check(&written, &place)?;
-        let plain = |list: Vec<Spanned<u32>>| list.into_iter().map(Spanned::into_inner).collect::<Vec<u32>>();
+        let interface = place.interface(&written.interface)?;
+        if let Some(slot) = written.schedule.get(MAX_SLOTS) {
+            let what = format!("schedule has more than {MAX_SLOTS} slots: leave some out");
+            return Err(place.wrong(slot.span().start, &what));
+        }
         let schedule = written.schedule.iter().map(|slot| place.slot(slot)).collect::<Result<_, _>>()?;
-        let vlan = written.vlan.map(Spanned::into_inner);
-        let priorities = written.priorities.map(|list| list.into_iter().map(Spanned::into_inner).collect());
+        let vlan = place.one("vlan", &written.vlan, 0..=4_094, "VLAN")?;
+        let pcp = place.one("pcp", &written.pcp, 0..=7, "priority of a VLAN tag")?;
+        let layer = place.one("layer", &written.layer, 2..=3, "layer of Taut's")?;
+        let participants = place.one(
+            "participants",
+            &written.participants,
+            1..=MAX_PARTICIPANTS,
+            "number of participants",
+        )?;
+        let cpus = place.all("cpus", &written.cpus, 0..=LAST_CPU, "processor")?;
+        let priorities = written.priorities.as_deref();
+        let priorities = priorities
+            .map(|list| place.all("priorities", list, 0..=15, "priority that a qdisc tells apart"))
+            .transpose()?;
         Ok(NicConfig {
-            interface: written.interface.into_inner(),
-            queues: written.queues.map(Spanned::into_inner),
-            critical_queues: once(plain(written.critical_queues)),
+            interface,
+            queues: place.one("queues", &written.queues, 1..=MAX_QUEUES, "number of queues")?,
+            critical_queues: once(place.all(
+                "critical_queues",
+                &written.critical_queues,
+                0..=MAX_QUEUES - 1,
+                "queue",
+            )?),
             // As the kernel tells them: what was set is known by that.
-            cpus: BTreeSet::from_iter(written.cpus).into_iter().collect(),
-            domains: once(written.domains.map(plain).unwrap_or_default()),
-            participants: written.participants.map_or(PARTICIPANTS, Spanned::into_inner),
-            without_ip: written.layer.is_some_and(|layer| layer.into_inner() == 2),
+            cpus: BTreeSet::from_iter(cpus).into_iter().collect(),
+            domains: once(place.all(
+                "domains",
+                written.domains.as_deref().unwrap_or_default(),
+                0..=LAST_DOMAIN,
+                "domain",
+            )?),
+            participants: participants.unwrap_or(PARTICIPANTS),
+            without_ip: layer == Some(2),
             ipv6: written.ipv6,
-            ports: written.ports.into_iter().map(Spanned::into_inner).collect(),
+            ports: once(place.all("ports", &written.ports, 1..=65_535, "UDP port")?),
             vlan: vlan.unwrap_or(0),
             // A tag has both; one of VLAN 0 alone has the lowest priority. All frames of another VLAN have a tag, so the
             // lowest one tells none of them apart.
-            pcp: written.pcp.map(Spanned::into_inner).or((vlan == Some(0)).then_some(0)),
-            priorities: priorities.unwrap_or_else(|| vec![PRIORITY]),
-            ring: written.ring.map(Spanned::into_inner),
+            pcp: pcp.or((vlan == Some(0)).then_some(0)),
+            priorities: priorities.map_or_else(|| vec![PRIORITY], once),
+            ring: place.one("ring", &written.ring, 1..=65_536, "number of frames")?,
             schedule,
         })
     }
@@ -175,53 +205,9 @@ impl NicConfig {
 }
 
 /// Each number where it is first named.
-fn once(numbers: Vec<u32>) -> Vec<u32> {
+fn once<N: Ord + Copy>(numbers: Vec<N>) -> Vec<N> {
     let mut named = BTreeSet::new();
     numbers.into_iter().filter(|number| named.insert(*number)).collect()
-}
-
-/// The values that mean something.
-fn check(written: &Written, place: &Place) -> Result<(), String> {
-    let name = written.interface.get_ref();
-    if name.is_empty() || name.len() > 15 || name.contains(['/', ' ']) || name.starts_with('.') {
-        let what = format!("interface = {name:?} is no name of a network interface: `ip link` lists them");
-        return Err(place.wrong(written.interface.span().start, &what));
-    }
-    let range = |value: Option<(u64, usize)>, key: &str, from: u64, to: u64, what: &str| match value {
-        Some((value, at)) if !(from..=to).contains(&value) => {
-            Err(place.wrong(at, &format!("{key} = {value} is no {what}: use {from} to {to}")))
-        }
-        _ => Ok(()),
-    };
-    let of = |value: &Option<Spanned<u32>>| value.as_ref().map(|v| (u64::from(*v.get_ref()), v.span().start));
-    range(of(&written.queues), "queues", 1, MAX_QUEUES.into(), "number of queues")?;
-    range(of(&written.participants), "participants", 1, MAX_PARTICIPANTS.into(), "number of participants")?;
-    range(of(&written.layer), "layer", 2, 3, "layer of Taut's")?;
-    range(of(&written.ring), "ring", 1, 65_536, "number of frames")?;
-    let vlan = written.vlan.as_ref().map(|v| (u64::from(*v.get_ref()), v.span().start));
-    range(vlan, "vlan", 0, 4_094, "VLAN")?;
-    let pcp = written.pcp.as_ref().map(|v| (u64::from(*v.get_ref()), v.span().start));
-    range(pcp, "pcp", 0, 7, "priority of a VLAN tag")?;
-    for queue in &written.critical_queues {
-        let value = Some((u64::from(*queue.get_ref()), queue.span().start));
-        range(value, "critical_queues", 0, u64::from(MAX_QUEUES) - 1, "queue")?;
-    }
-    for domain in written.domains.iter().flatten() {
-        let value = Some((u64::from(*domain.get_ref()), domain.span().start));
-        range(value, "domains", 0, LAST_DOMAIN.into(), "domain")?;
-    }
-    for port in &written.ports {
-        range(Some((u64::from(*port.get_ref()), port.span().start)), "ports", 1, 65_535, "UDP port")?;
-    }
-    for priority in written.priorities.iter().flatten() {
-        let value = Some((u64::from(*priority.get_ref()), priority.span().start));
-        range(value, "priorities", 0, 15, "priority that a qdisc tells apart")?;
-    }
-    if let Some(slot) = written.schedule.get(MAX_SLOTS) {
-        let what = format!("schedule has more than {MAX_SLOTS} slots: leave some out");
-        return Err(place.wrong(slot.span().start, &what));
-    }
-    Ok(())
 }
 
 /// Where something stands, for errors.
@@ -234,6 +220,52 @@ impl Place<'_> {
     fn wrong(&self, at: usize, what: &str) -> String {
         let line = 1 + self.text.bytes().take(at).filter(|byte| *byte == b'\n').count();
         format!("{} line {line}: {what}", self.name)
+    }
+
+    fn interface(&self, written: &Spanned<String>) -> Result<String, String> {
+        let name = written.get_ref();
+        if name.is_empty() || name.len() > LONGEST_NAME || name.contains(['/', ' ']) || name.starts_with('.')
+        {
+            let what =
+                format!("interface = {name:?} is no name of a network interface: `ip link` lists them");
+            return Err(self.wrong(written.span().start, &what));
+        }
+        Ok(name.clone())
+    }
+
+    /// A number that means something.
+    fn number<N: TryFrom<i128> + PartialOrd + Display>(
+        &self,
+        key: &str,
+        written: &Spanned<i128>,
+        range: &RangeInclusive<N>,
+        what: &str,
+    ) -> Result<N, String> {
+        let number = N::try_from(*written.get_ref()).ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| {
+            let (value, from, to) = (written.get_ref(), range.start(), range.end());
+            self.wrong(written.span().start, &format!("{key} = {value} is no {what}: use {from} to {to}"))
+        })
+    }
+
+    fn one<N: TryFrom<i128> + PartialOrd + Display>(
+        &self,
+        key: &str,
+        written: &Option<Spanned<i128>>,
+        range: RangeInclusive<N>,
+        what: &str,
+    ) -> Result<Option<N>, String> {
+        written.as_ref().map(|number| self.number(key, number, &range, what)).transpose()
+    }
+
+    fn all<N: TryFrom<i128> + PartialOrd + Display>(
+        &self,
+        key: &str,
+        written: &[Spanned<i128>],
+        range: RangeInclusive<N>,
+        what: &str,
+    ) -> Result<Vec<N>, String> {
+        written.iter().map(|number| self.number(key, number, &range, what)).collect()
     }
 
     /// `critical 300us`, `others 700us`.
@@ -294,11 +326,12 @@ mod tests {
     /// A queue, a processor or a domain that is named twice is one; the kernel tells processors in their order.
     #[test]
     fn what_is_named_twice_is_there_once() {
-        let text =
-            "interface = \"eth0\"\ncritical_queues = [3, 2, 3]\ncpus = [3, 1, 3]\ndomains = [7, 0, 7]\n";
+        let text = "interface = \"eth0\"\ncritical_queues = [3, 2, 3]\ncpus = [3, 1, 3]\ndomains = [7, 0, 7]\n\
+             ports = [9001, 9000, 9001]\npriorities = [7, 6, 7]\n";
         let config = NicConfig::parse(text, "a.toml").unwrap();
         assert_eq!((config.critical_queues, config.cpus), (vec![3, 2], vec![1, 3]));
         assert_eq!(config.domains, [7, 0]);
+        assert_eq!((config.ports, config.priorities), (vec![9_001, 9_000], vec![7, 6]));
     }
 
     #[test]
@@ -320,6 +353,14 @@ mod tests {
                 "a.toml line 3: critical_queues = 4294967295 is no queue: use 0 to 4095",
             ),
             ("ports = [0]", "a.toml line 2: ports = 0 is no UDP port: use 1 to 65535"),
+            ("ports = [65536]", "a.toml line 2: ports = 65536 is no UDP port: use 1 to 65535"),
+            ("domains = [-1]", "a.toml line 2: domains = -1 is no domain: use 0 to 232"),
+            (
+                "queues = 99999999999999999999",
+                "a.toml line 2: queues = 99999999999999999999 is no number of queues: use 1 to 4096",
+            ),
+            ("pcp = 256", "a.toml line 2: pcp = 256 is no priority of a VLAN tag: use 0 to 7"),
+            ("cpus = [0,\n99999999999]", "a.toml line 3: cpus = 99999999999 is no processor: use 0 to 8191"),
             (
                 "participants = 121",
                 "a.toml line 2: participants = 121 is no number of participants: use 1 to 120",
@@ -329,7 +370,7 @@ mod tests {
         }
         for (lines, part) in [
             ("queue = [3]", "a.toml line 2: unknown field `queue`, expected one of `interface`"),
-            ("ring = \"big\"", "a.toml line 2: invalid type"),
+            ("ring = \"big\"", "a.toml line 2: invalid type: string \"big\", expected a whole number; write"),
             ("cpus = [", "a.toml line 2: "),
             (
                 "schedule = [\"critical soon\"]",

@@ -6,12 +6,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use taut::{Config, DomainParticipant};
+use taut_perf::values::{NO_END, count, number, rate, seconds, text, whole};
 
 use crate::demo::DemoArguments;
 use crate::failure::Failure;
 use crate::netd::NetdArguments;
 use crate::nic::NicArguments;
 use crate::top::TopArguments;
+use crate::types::{MAX_COLOR, MAX_NAME, MAX_UNIT};
 
 pub use qos::QosArguments;
 
@@ -43,7 +45,7 @@ pub enum Command {
     /// List the participants, topics and endpoints of a domain, and who talks with whom
     Ls {
         /// How long to look
-        #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+        #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds(0.0..=NO_END))]
         seconds: f64,
         /// Print a JSON object for each participant, topic, endpoint and match
         #[arg(long)]
@@ -106,7 +108,7 @@ pub struct DoctorArguments {
     /// Measure the real-time throttle too: a thread spins under SCHED_FIFO for 1.1 s
     #[arg(long)]
     pub measure: bool,
-    /// Mend what can be mended until the next reboot, by values in /proc/sys and /sys
+    /// Mend until the next reboot what is safe to: values in /proc/sys, /proc/irq and /sys, a route, rules of nftables
     #[arg(long)]
     pub fix: bool,
     /// Put back what --fix has changed
@@ -116,10 +118,10 @@ pub struct DoctorArguments {
 
 /// Where the domain is.
 #[derive(Args)]
-#[command(next_help_heading = "Network")]
+#[command(next_help_heading = "Network (perf and netd take none of these)")]
 pub struct Network {
     /// The domain, 0 to 232
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=232))]
+    #[arg(long, global = true, value_name = "N", value_parser = whole(0..=232_u32))]
     domain: Option<u32>,
     /// A host to announce to besides multicast, as 192.168.1.7 (again for more)
     #[arg(long, global = true, value_name = "HOST[:PORT]")]
@@ -151,6 +153,32 @@ impl Network {
         Ok(config)
     }
 
+    /// Does the command have a use for what was given? What is silently left out would be taken for done.
+    ///
+    /// *Errors*: [`Failure::Wrong`], with what to write instead.
+    pub fn is_used(&self, command: &Command) -> Result<(), Failure> {
+        let (name, used, instead): (_, &[&str], _) = match command {
+            Command::Perf(_) => (
+                "perf",
+                &[],
+                "its traffic stays in a network of its own; see --net, --link and --domain-base",
+            ),
+            Command::Netd(_) => ("netd", &[], "the rules of its policy name interfaces and domains"),
+            Command::Nic(_) => ("nic", &["--domain", "--config"], "write `taut nic plan INTERFACE`"),
+            _ => return Ok(()),
+        };
+        let given = [
+            ("--domain", self.domain.is_some()),
+            ("--peer", !self.peer.is_empty()),
+            ("--interface", !self.interface.is_empty()),
+            ("--config", self.config.is_some()),
+        ];
+        match given.iter().find(|(option, is_given)| *is_given && !used.contains(option)) {
+            Some((option, _)) => Err(Failure::Wrong(format!("{name} takes no {option}: {instead}"))),
+            None => Ok(()),
+        }
+    }
+
     /// Adds what another process of this program needs to have the same settings, except for the domain
     /// and the interfaces.
     pub fn hand_on(&self, command: &mut std::process::Command) {
@@ -177,26 +205,20 @@ impl Network {
     }
 }
 
-/// A number that is 0 or more and not infinite.
-fn seconds(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
-    number.ok_or_else(|| "use a number from 0, as 2.5".to_owned())
-}
-
 /// What `pub` takes for every type.
 #[derive(Args)]
 pub struct PublishOptions {
     /// How many samples [default: until Ctrl-C]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub count: Option<u64>,
     /// Samples in a second; 0 for as fast as it goes
-    #[arg(long, value_name = "HZ", default_value = "10", value_parser = seconds)]
+    #[arg(long, value_name = "HZ", default_value = "10", value_parser = rate(0.0..=NO_END))]
     pub rate: f64,
     /// Start at once, whether or not there is a reader
     #[arg(long)]
     pub no_wait: bool,
     /// Start after this time without a reader
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds(0.0..=NO_END))]
     pub wait: f64,
     /// Print each sample as a JSON object
     #[arg(long)]
@@ -223,7 +245,7 @@ pub enum PublishKind {
         #[arg(long = "type", value_name = "NAME", default_value = "ShapeType")]
         type_name: String,
         /// The color, which is the key
-        #[arg(long, default_value = "BLUE")]
+        #[arg(long, default_value = "BLUE", value_parser = text(MAX_COLOR))]
         color: String,
         #[command(flatten)]
         options: PublishOptions,
@@ -251,13 +273,13 @@ pub enum PublishKind {
         #[arg(long = "type", value_name = "NAME", default_value = "telemetry::Metric")]
         type_name: String,
         /// What is measured, which is the key
-        #[arg(long, default_value = "metric")]
+        #[arg(long, default_value = "metric", value_parser = text(MAX_NAME))]
         name: String,
         /// The value
-        #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
+        #[arg(long, default_value_t = 0.0, allow_negative_numbers = true, value_parser = number)]
         value: f64,
         /// The unit of the value
-        #[arg(long, default_value = "")]
+        #[arg(long, default_value = "", value_parser = text(MAX_UNIT))]
         unit: String,
         #[command(flatten)]
         options: PublishOptions,
@@ -274,10 +296,10 @@ pub struct SubscribeArguments {
 #[derive(Args)]
 pub struct SubscribeOptions {
     /// End after so many samples [default: Ctrl-C ends it]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub count: Option<u64>,
-    /// End after this time; with exit code 3 if the count was not reached
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// End after this time, with exit code 3 if the count was not reached
+    #[arg(long, value_name = "SECONDS", value_parser = seconds(0.0..=NO_END))]
     pub timeout: Option<f64>,
     /// Print each sample as a JSON object
     #[arg(long)]

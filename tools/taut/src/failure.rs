@@ -1,6 +1,7 @@
 //! How the command ends: exit codes, and one sentence for each failure.
 
 use std::fmt;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
@@ -74,16 +75,37 @@ impl From<std::io::Error> for Failure {
 /// Help goes to stdout; a wrong argument becomes one sentence.
 pub fn of_arguments(error: &clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        let _ = error.print();
-        return ExitCode::SUCCESS;
+        return printed(error.print());
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = error.print();
         return ExitCode::from(WRONG);
     }
-    let text = unknown_word(error).unwrap_or_else(|| sentence(&error.render().to_string()));
+    let told = if error.kind() == ErrorKind::InvalidUtf8 { no_text() } else { unknown_word(error) };
+    let text = told.unwrap_or_else(|| sentence(&error.render().to_string()));
     output::note(&text);
     ExitCode::from(WRONG)
+}
+
+/// Whoever read it may have seen enough of it.
+fn printed(done: std::io::Result<()>) -> ExitCode {
+    match done.and_then(|()| std::io::stdout().flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            let failure = Failure::Output(error);
+            output::note(&failure.to_string());
+            failure.exit_code()
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// The first argument that is no text, which the parser does not name.
+fn no_text() -> Option<String> {
+    let found = std::env::args_os().skip(1).find(|argument| argument.to_str().is_none())?;
+    Some(format!(
+        "argument {:?} is no UTF-8: only the name of a file may be any bytes",
+        found.to_string_lossy()
+    ))
 }
 
 /// A command or a topic type that there is not, or that is missing, with those that there are.
@@ -94,8 +116,8 @@ fn unknown_word(error: &clap::Error) -> Option<String> {
     let command = Arguments::command();
     // Not all of them have to be text; the parser replaces what is not, too.
     let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
-    let mut before = arguments.take_while(|argument| is_missing || argument != word);
-    let parent = before.find_map(|argument| command.find_subcommand(argument));
+    let before = arguments.take_while(|argument| is_missing || argument != word);
+    let parent = without_values(&command, before).find_map(|argument| command.find_subcommand(argument));
     let known: Vec<&str> =
         parent.unwrap_or(&command).get_subcommands().map(clap::Command::get_name).collect();
     let (what, known) = (
@@ -112,6 +134,19 @@ fn unknown_word(error: &clap::Error) -> Option<String> {
     } else {
         format!("unknown {what} {word:?}: use {known}")
     })
+}
+
+/// The words but those that are the value of an option before them: a file may be called as a command is.
+fn without_values(
+    command: &clap::Command,
+    words: impl Iterator<Item = String>,
+) -> impl Iterator<Item = String> {
+    let takes_value = |word: &str| {
+        let mut options = command.get_arguments().filter(|option| option.get_action().takes_values());
+        word.strip_prefix("--").is_some_and(|word| options.any(|option| option.get_long() == Some(word)))
+    };
+    let mut is_value = false;
+    words.filter(move |word| !std::mem::replace(&mut is_value, takes_value(word)))
 }
 
 /// The parser's paragraphs without its synopsis, on one line.

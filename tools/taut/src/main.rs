@@ -10,6 +10,7 @@ mod config;
 mod demo;
 mod doctor;
 mod failure;
+mod file;
 mod list;
 mod netd;
 mod nic;
@@ -41,7 +42,9 @@ fn main() -> ExitCode {
     }
     let ended = match &arguments.command {
         // It gives up privileges before there is a thread that waits for signals.
-        Command::Netd(options) => netd::run(options),
+        command @ Command::Netd(options) => {
+            arguments.network.is_used(command).and_then(|()| netd::run(options))
+        }
         _ => stop::install().and_then(|()| run(&arguments)),
     };
     match ended {
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<End, Failure> {
+    arguments.network.is_used(&arguments.command)?;
     match &arguments.command {
         Command::Pub(options) => publish::run(&arguments.network, options),
         Command::Sub(options) => subscribe::run(&arguments.network, options),

@@ -12,7 +12,7 @@ use clap::Args;
 use taut_netd::{Policy, Server};
 
 use crate::failure::{End, Failure};
-use crate::{output, stop};
+use crate::{file, output, stop};
 
 /// How long the loop waits before it looks whether it is to end or to read the file again: what nobody notices after Ctrl-C.
 const LOOK: Duration = Duration::from_millis(100);
@@ -62,9 +62,7 @@ pub fn run(options: &NetdArguments) -> Result<End, Failure> {
 /// *Errors*: one sentence with the remedy.
 fn read(path: &Path) -> Result<Policy, String> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("{name} cannot be read: {error}; correct its name or its rights"))?;
-    Policy::parse(&text, &name)
+    Policy::parse(&file::text(path)?, &name)
 }
 
 /// The file, as it is read again: in a thread of its own, as a file system takes its time, and so does who knows the users

@@ -7,9 +7,11 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use taut_nic::{Able, Facts, Host, Identity, Machine, NicConfig, Outcome, Plan, Record};
+use taut_perf::values::counted;
 
 use crate::args::Network;
 use crate::failure::{End, Failure};
+use crate::file;
 use crate::output;
 use crate::store::{self, Store};
 
@@ -42,7 +44,8 @@ enum NicAction {
     /// Print what the plan goes by: what this NIC and kernel are like
     Facts {
         /// The network interface
-        interface: String,
+        #[arg(value_name = "INTERFACE")]
+        name: String,
     },
 }
 
@@ -72,8 +75,8 @@ pub fn run(network: &Network, options: &NicArguments) -> Result<End, Failure> {
         }
         NicAction::Apply(what) => apply(&what.config(network, None)?, what.json),
         NicAction::Undo(what) => undo(what, network),
-        NicAction::Facts { interface } => {
-            let facts = host(interface)?.facts().map_err(Failure::System)?;
+        NicAction::Facts { name } => {
+            let facts = host(name)?.facts().map_err(Failure::System)?;
             output::json(&facts)?;
             Ok(End::Done)
         }
@@ -96,9 +99,7 @@ impl What {
             let cpus = facts.map_or_else(Host::cpus, |facts| facts.cpus.clone());
             return Ok(NicConfig::of_interface(&self.name, domain_id()?, &cpus));
         }
-        let text = std::fs::read_to_string(&self.name).map_err(|error| {
-            Failure::Wrong(format!("{} cannot be read: {error}; correct its name or its rights", self.name))
-        })?;
+        let text = file::text(Path::new(&self.name)).map_err(Failure::Wrong)?;
         let mut config = NicConfig::parse(&text, &self.name).map_err(Failure::Wrong)?;
         if config.domains.is_empty() && config.ports.is_empty() {
             config.domains.push(domain_id()?);
@@ -129,9 +130,7 @@ fn host(interface: &str) -> Result<Host, Failure> {
 
 fn recorded(path: &Path) -> Result<Facts, Failure> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::Wrong(format!("{shown} cannot be read: {error}; correct its name or its rights"))
-    })?;
+    let text = file::text(path).map_err(Failure::Wrong)?;
     serde_json::from_str(&text).map_err(|error| {
         Failure::Wrong(format!("{shown} holds no facts: {error}; `taut nic facts INTERFACE` prints them"))
     })
@@ -144,19 +143,22 @@ fn print_plan(plan: &Plan, json: bool) -> Result<(), Failure> {
         }
         return Ok(());
     }
-    output::line(plan.page().trim_end())?;
+    // Facts may be another's words.
+    let page: Vec<String> = plan.page().lines().map(output::escaped).collect();
+    output::line(&page.join("\n"))?;
     let cannot = plan.steps.iter().filter(|step| matches!(step.able, Able::Cannot(_))).count();
     output::line(&format!("{} to do, {cannot} that cannot be done here", plan.changes()))?;
     Ok(())
 }
 
-fn records() -> Result<(Store, Vec<Record>), Failure> {
-    Store::open(store::directory("taut nic apply")?, "nic")
+/// `command` is what root would type.
+fn records(command: &str) -> Result<(Store, Vec<Record>), Failure> {
+    Store::open(store::directory(command)?, "nic")
 }
 
 fn apply(config: &NicConfig, json: bool) -> Result<End, Failure> {
     let mut machine = host(&config.interface)?;
-    let (store, mut records) = records()?;
+    let (store, mut records) = records("taut nic apply")?;
     let mut save = |records: &[Record]| store.save(records);
     let identity = identity(&machine)?;
     let outcomes =
@@ -199,7 +201,7 @@ fn renamed(interface: &str, namespace: &str, records: &[Record]) -> Option<Host>
 
 fn undo(what: &What, network: &Network) -> Result<End, Failure> {
     let interface = if what.is_file() { what.config(network, None)?.interface } else { what.name.clone() };
-    let (store, mut records) = records()?;
+    let (store, mut records) = records("taut nic undo")?;
     let namespace = store::namespace()?;
     let mut save = |records: &[Record]| store.save(records);
     // What was set is gone with an interface, and not with its name.
@@ -221,11 +223,20 @@ fn undo(what: &What, network: &Network) -> Result<End, Failure> {
             output::line(&taken.line())?;
         }
     }
+    if all.is_empty() && !store::is_root() && store::has_of_root("nic") {
+        return Err(Failure::Wrong(format!(
+            "nothing that you have changed; what root has, root takes back: `sudo taut nic undo {}`",
+            what.name
+        )));
+    }
     if all.is_empty() && !what.json {
         output::line("nothing to undo")?;
     }
     match all.iter().filter(|taken| taken.refused).count() {
         0 => Ok(End::Done),
-        refused => Err(Failure::System(format!("{refused} of {} steps could not be taken back", all.len()))),
+        refused => Err(Failure::System(format!(
+            "{refused} of {} could not be taken back",
+            counted(all.len(), "step")
+        ))),
     }
 }

@@ -21,10 +21,10 @@ pub fn json(value: &impl Serialize) -> io::Result<()> {
     out.flush()
 }
 
-/// A remark for people on stderr, in one write: another process may write to the same place. That it cannot be
+/// A remark for people on stderr, of one line, in one write: another process may write to the same place. That it cannot be
 /// written is no reason to stop: then nobody is left to tell.
 pub fn note(text: &str) {
-    let _ = io::stderr().write_all(format!("taut: {text}\n").as_bytes());
+    let _ = io::stderr().write_all(format!("taut: {}\n", escaped(text)).as_bytes());
 }
 
 /// Text of a peer, without anything that a terminal would act on.

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
+use taut_perf::terminal;
+
 /// A terminal that does not say how large it is.
 const SIZE: (usize, usize) = (80, 24);
 
@@ -20,7 +22,7 @@ pub struct Picture {
 impl Picture {
     /// None yet.
     pub fn new(heading: usize) -> Picture {
-        let styled = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let styled = terminal::has_style(&io::stdout());
         Picture { heading, styled, height: 0, size: SIZE }
     }
 

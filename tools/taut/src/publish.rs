@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use taut::{DataWriter, DomainParticipant, Error, TopicQos};
+use taut_perf::values::counted;
 
 use crate::args::{Network, PublishArguments, PublishKind, PublishOptions};
 use crate::failure::{End, Failure};
@@ -116,20 +117,20 @@ fn publish<T: Spoken>(
         due = due.zip(period.as_ref().ok()).and_then(|(due, period)| due.checked_add(*period));
         stop::sleep(Until::at(due));
     }
-    let samples = if number == 1 { "sample" } else { "samples" };
+    let published = format!("published {}", counted(number as usize, "sample"));
     let told = Until::after(Some(ACKNOWLEDGE_S));
     match stop::wait(told, |slice| writer.wait_for_acknowledgments(slice)) {
         Ok(()) => {
-            output::note(&format!("published {number} {samples}"));
+            output::note(&published);
             Ok(End::Done)
         }
         Err(Error::Timeout(_)) if stop::requested() => {
-            output::note(&format!("published {number} {samples}, not all acknowledged"));
+            output::note(&format!("{published}, not all acknowledged"));
             Ok(End::Done)
         }
         Err(Error::Timeout(whom)) => {
             output::note(&format!(
-                "published {number} {samples}, but some were not acknowledged in {ACKNOWLEDGE_S} s: {whom}"
+                "{published}, but some were not acknowledged in {ACKNOWLEDGE_S} s: {whom}"
             ));
             Ok(End::TimedOut)
         }

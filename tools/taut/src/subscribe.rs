@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use taut::{DataReader, DomainParticipant, Duration, Error, InstanceState, Sample, SampleAnatomy, TopicQos};
+use taut_perf::values::counted;
 
 use crate::args::{Network, SubscribeArguments, SubscribeKind, SubscribeOptions};
 use crate::failure::{End, Failure};
@@ -106,8 +107,7 @@ fn subscribe<T: Spoken>(
     if received == 0 && patience.is_some() && !stop::requested() {
         tell_why(&participant, &reader, topic_name);
     }
-    let samples = if received == 1 { "sample" } else { "samples" };
-    output::note(&format!("received {received} {samples} of {topic_name}"));
+    output::note(&format!("received {} of {topic_name}", counted(received as usize, "sample")));
     let in_time = complete(received) || options.count.is_none() || stop::requested();
     Ok(if in_time { End::Done } else { End::TimedOut })
 }
@@ -156,8 +156,8 @@ fn print<T: Spoken>(
         });
     }
     match (&sample.data, &sample.key) {
-        (Some(data), _) => output::line(&data.line())?,
-        (None, Some(key)) => output::line(&format!("{:<8} {state}", key.key()))?,
+        (Some(data), _) => output::line(&output::escaped(&data.line()))?,
+        (None, Some(key)) => output::line(&format!("{:<8} {state}", output::escaped(key.key())))?,
         (None, None) => output::line(&format!("(an instance) {state}"))?,
     }
     anatomy.map_or(Ok(()), |one| output::line(&format!("  {one}")))

@@ -3,6 +3,11 @@
 use serde::Serialize;
 use taut::DdsType;
 
+/// The bounds of the texts below, for the command line. *Units*: bytes.
+pub const MAX_COLOR: usize = 128;
+pub const MAX_NAME: usize = 64;
+pub const MAX_UNIT: usize = 16;
+
 /// The type of every vendor's shapes demo.
 #[derive(DdsType, Serialize, Clone, PartialEq, Debug)]
 #[dds(final, name = "ShapeType")]

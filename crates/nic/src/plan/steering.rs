@@ -231,6 +231,7 @@ fn names(all: &[(Frames, u32)]) -> String {
     v6.retain(|port| !v4.contains(port));
     let ports = |ports: &[String], over: &str| match ports {
         [] => None,
+        [port] => Some(format!("UDP port {port}{over}")),
         all => Some(format!("UDP ports {}{over}", all.join(", "))),
     };
     let ports = [ports(&v4, ""), ports(&v6, " over IPv6")].into_iter().flatten();

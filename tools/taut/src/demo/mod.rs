@@ -15,6 +15,7 @@ mod telemetry;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use taut::{Config, Qos};
+use taut_perf::values::whole;
 
 use crate::args::Network;
 use crate::failure::{End, Failure};
@@ -37,7 +38,7 @@ enum Role {
 pub struct DemoArguments {
     /// How long it lasts
     #[arg(long, env = "DEMO_SECONDS", value_name = "SECONDS", default_value_t = 15,
-          value_parser = clap::value_parser!(u64).range(1..=MAX_SECONDS))]
+          value_parser = whole(1..=MAX_SECONDS))]
     seconds: u64,
     /// Which of the two processes this is; the publisher starts the subscriber.
     #[arg(long, value_enum, default_value_t = Role::Publisher, hide = true)]

@@ -112,12 +112,16 @@ fn wait_for_readers(
         Err(Error::Timeout(_)) => Err(Failure::System(format!(
             "the subscriber was not found in {JOIN_S} s: does the interface carry multicast? `--interface` chooses another"
         ))),
-        Err(Error::PreconditionNotMet(_)) => Err(gone()),
+        Err(Error::PreconditionNotMet(_)) => Err(gone(subscriber)),
         other => Ok(other?),
     }
 }
 
-fn gone() -> Failure {
+/// Why there is no subscriber any more: nobody reads what it shows, or it has said what is wrong.
+fn gone(subscriber: &mut Owned) -> Failure {
+    if subscriber.wait(LEAVE).is_some_and(|status| status.success()) {
+        return Failure::Output(std::io::ErrorKind::BrokenPipe.into());
+    }
     Failure::System(
         "the subscriber has ended before the demo did; what it says above is the reason".to_owned(),
     )
@@ -140,7 +144,7 @@ fn publish(
             break;
         }
         if tick % LOOK_TICKS == 0 && subscriber.ended().is_some() {
-            return Err(gone());
+            return Err(gone(subscriber));
         }
         if tick % LOOK_TICKS == 0 && tick < JOINING_S * RATE_HZ {
             others.iter_mut().for_each(Running::keep);
@@ -162,7 +166,7 @@ fn finish(mut subscriber: Owned, sent: &Sent) -> Result<End, Failure> {
     if let Some(mut stdin) = subscriber.0.stdin.take()
         && writeln!(stdin, "{line}").is_err()
     {
-        return Err(gone());
+        return Err(gone(&mut subscriber));
     }
     match subscriber.wait(LEAVE) {
         Some(status) if status.success() => Ok(End::Done),

@@ -1,11 +1,13 @@
 //! The second process of the demo: subscribes, shows, and says in the end what has arrived.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, IsTerminal};
+use std::io::BufRead;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 use taut::{Config, DataReader, DomainParticipant, Error, Guid, GuidPrefix, Sample};
+use taut_perf::terminal;
+use taut_perf::values::counted;
 
 use super::peers::{self, Running};
 use super::table::{Screen, Shown};
@@ -31,7 +33,7 @@ pub fn run(config: Config, seconds: u64, publisher: &str) -> Result<End, Failure
     let told = listen();
     let mut tally = Tally::default();
     let mut sources = Sources { participant: &participant, publisher, known: BTreeMap::new() };
-    let mut screen = Screen::new(config.domain_id, seconds, std::io::stdout().is_terminal());
+    let mut screen = Screen::new(config.domain_id, seconds, terminal::draws(&std::io::stdout()));
     let refresh = if screen.is_live() { REFRESH } else { PLAIN_REFRESH };
     let mut next = Instant::now() + refresh;
     let sent = loop {
@@ -171,7 +173,8 @@ fn summary(sent: &Sent, tally: &Tally, watched: &[Running]) -> Result<End, Failu
     output::line(&format!("demo: sent {}, received {received}, lost {lost}", sent.taut))?;
     if lost > 0 {
         return Err(Failure::System(format!(
-            "{lost} samples of a reliable writer are lost; please report it"
+            "lost {} of a reliable writer: please report it",
+            counted(lost as usize, "sample")
         )));
     }
     Ok(End::Done)

@@ -27,6 +27,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use taut::Config;
+use taut_perf::values::counted;
 
 use crate::args::{DoctorArguments, Network};
 use crate::failure::{End, Failure};
@@ -89,7 +90,10 @@ pub fn run(network: &Network, options: &DoctorArguments) -> Result<End, Failure>
 fn ended(changes: &[Change], findings: &[(&'static str, Finding)]) -> Result<End, Failure> {
     let refused = changes.iter().filter(|change| change.refused).count();
     if refused > 0 {
-        return Err(Failure::System(format!("{refused} of {} values could not be changed", changes.len())));
+        return Err(Failure::System(format!(
+            "{refused} of {} could not be changed",
+            counted(changes.len(), "value")
+        )));
     }
     let harmful = findings.iter().any(|(_, finding)| finding.state == State::Harmful);
     Ok(if harmful { End::Code(HARMFUL) } else { End::Done })

@@ -27,8 +27,7 @@ impl Look {
         let terminal = std::io::IsTerminal::is_terminal(&std::io::stdout());
         let width = terminal_size::terminal_size().map_or(WIDE, |(width, _)| usize::from(width.0));
         let width = if terminal { width.clamp(NARROW, WIDE) } else { WIDE };
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Look { width, styled: terminal && !plain }
+        Look { width, styled: taut_perf::terminal::has_style(&std::io::stdout()) }
     }
 
     fn heading(self, state: State, text: &str) -> String {

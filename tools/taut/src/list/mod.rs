@@ -16,6 +16,7 @@ use crate::args::Network;
 use crate::failure::{End, Failure};
 use crate::output;
 use crate::stop::{self, Until};
+use crate::subscribe::where_to_look;
 
 pub use matching::Pair;
 pub use text::title;
@@ -41,6 +42,9 @@ pub fn run(network: &Network, seconds: f64, json: bool) -> Result<End, Failure> 
         }
     } else {
         output::line(text::page(&domain).trim_end())?;
+        if domain.participants.is_empty() {
+            output::note(&format!("nobody was found in {seconds} s; {}", where_to_look(&participant)));
+        }
     }
     Ok(End::Done)
 }

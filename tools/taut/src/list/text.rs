@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use taut::{Guid, GuidPrefix, ParticipantSummary};
+use taut_perf::values::counted;
 
 use crate::output::escaped;
 
@@ -67,10 +68,6 @@ fn write_paths(page: &mut String, pairs: &[Pair]) {
     for (count, path) in counts {
         let _ = writeln!(page, "  {count:width$} {}", path::words(path));
     }
-}
-
-fn counted(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// The two policies that are always shown speak for themselves.

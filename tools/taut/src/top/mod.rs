@@ -7,7 +7,6 @@ mod scrape;
 mod table;
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -15,6 +14,7 @@ use clap::Args;
 use taut::{
     ClassReport, DataReader, DomainParticipant, ParticipantReport, ParticipantSummary, Qos, REPORT_TOPIC,
 };
+use taut_perf::{terminal, values};
 
 use crate::args::Network;
 use crate::failure::{End, Failure};
@@ -32,12 +32,17 @@ const DEPTH: u32 = 8;
 /// A participant that was not heard for so long is silent: its reports are lost, or nobody drives it. Lower and one
 /// lost datagram looks like silence, higher and silence is seen later.
 const SILENT: Duration = Duration::from_millis(2_500);
+/// How long the first picture waits at most for two reports of everybody: there are no rates without. Lower and who was
+/// found late has dashes, higher and one whose reports are lost holds up the picture.
+const FIRST: Duration = Duration::from_secs(4);
+/// The time between two looks meanwhile.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What `top` takes.
 #[derive(Args)]
 pub struct TopArguments {
-    /// End after so many pictures, the first of which has no rates yet [default: until Ctrl-C]
-    #[arg(long, value_name = "N")]
+    /// End after so many pictures, one a second [default: until Ctrl-C]
+    #[arg(long, value_name = "N", value_parser = values::count)]
     count: Option<u64>,
     /// Show every class of the participants whose name, host, process id or GUID prefix begins with this
     #[arg(long, value_name = "PREFIX")]
@@ -49,7 +54,7 @@ pub struct TopArguments {
     #[arg(long, conflicts_with_all = ["json", "count"])]
     prometheus: bool,
     /// Answer HTTP requests for /metrics there instead of printing it; PORT alone is on this machine only
-    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = scrape::address, requires = "prometheus")]
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = values::listen_address, requires = "prometheus")]
     listen: Option<SocketAddr>,
 }
 
@@ -59,11 +64,13 @@ pub struct Row {
     /// When it was first seen, and heard last.
     found: Instant,
     heard: Option<Instant>,
-    /// The last report, and the last that came before the picture was drawn.
+    /// The last report, and the one that rates count from.
     newest: Option<ParticipantReport>,
     before: Option<ParticipantReport>,
-    /// Its longest step since the picture before.
+    /// Its longest step of the reports between.
     longest: Option<(String, u64)>,
+    /// Is all of this in a picture already? It stays until there is something newer.
+    drawn: bool,
 }
 
 /// What has changed between two reports.
@@ -78,12 +85,18 @@ pub struct Rates {
 
 impl Row {
     fn new(about: ParticipantSummary) -> Row {
-        Row { about, found: Instant::now(), heard: None, newest: None, before: None, longest: None }
+        let found = Instant::now();
+        Row { about, found, heard: None, newest: None, before: None, longest: None, drawn: false }
     }
 
     /// Takes the next report.
     fn note(&mut self, report: ParticipantReport) {
         self.heard = Some(Instant::now());
+        let drawn = std::mem::take(&mut self.drawn);
+        if drawn || self.before.is_none() {
+            self.before = self.newest.take();
+        }
+        self.longest.take_if(|_| drawn);
         let longest = report.classes.iter().max_by_key(|of| of.recent_longest_ns);
         let longest = longest.map(|of| (of.class.clone(), of.recent_longest_ns));
         if longest.as_ref().map(|(_, ns)| *ns) > self.longest.as_ref().map(|(_, ns)| *ns) {
@@ -92,7 +105,7 @@ impl Row {
         self.newest = Some(report);
     }
 
-    /// Per second, between the last picture and this one.
+    /// Per second, between the reports of the last picture and of this one.
     fn rates(&self) -> Option<Rates> {
         let (old, new) = (self.before.as_ref()?, self.newest.as_ref()?);
         let span = new.monotonic_ns.checked_sub(old.monotonic_ns).filter(|span| *span > 0)? as f64 / 1e9;
@@ -109,6 +122,11 @@ impl Row {
     /// For how long nothing was heard of it, if that is too long.
     fn silence(&self) -> Option<Duration> {
         Some(self.heard.unwrap_or(self.found).elapsed()).filter(|silence| *silence >= SILENT)
+    }
+
+    /// Are there rates to come?
+    fn is_awaited(&self) -> bool {
+        self.rates().is_none() && self.silence().is_none()
     }
 
     /// Is it meant by what the user has typed?
@@ -163,10 +181,7 @@ impl Domain {
 
     /// A picture was drawn: what comes is for the next.
     fn start_anew(&mut self) {
-        for row in self.rows.values_mut() {
-            row.before.clone_from(&row.newest);
-            row.longest = None;
-        }
+        self.rows.values_mut().for_each(|row| row.drawn = true);
     }
 }
 
@@ -197,8 +212,10 @@ pub fn run(network: &Network, arguments: &TopArguments) -> Result<End, Failure> 
 type Look<'l> = &'l mut dyn FnMut(&mut Domain) -> taut::Result<()>;
 
 fn draw_pictures(domain: &mut Domain, arguments: &TopArguments, look: Look<'_>) -> Result<(), Failure> {
-    let is_live = !arguments.json && std::io::stdout().is_terminal();
+    let is_live = !arguments.json && terminal::draws(&std::io::stdout());
     let mut picture = is_live.then(|| Picture::new(table::HEADING));
+    // Who sees one picture is to see rates. Where it is drawn again each second, the next one has them.
+    let mut has_rates = is_live && arguments.count.is_none();
     let mut drawn = 0;
     while !stop::requested() && arguments.count.is_none_or(|count| drawn < count) {
         stop::sleep(Until::after(Some(PERIOD)));
@@ -206,6 +223,9 @@ fn draw_pictures(domain: &mut Domain, arguments: &TopArguments, look: Look<'_>) 
             break;
         }
         look(domain)?;
+        if !std::mem::replace(&mut has_rates, true) {
+            await_rates(domain, look)?;
+        }
         if arguments.json {
             for line in table::objects(domain, arguments.participant.as_deref()) {
                 output::json(&line)?;
@@ -215,6 +235,16 @@ fn draw_pictures(domain: &mut Domain, arguments: &TopArguments, look: Look<'_>) 
         }
         domain.start_anew();
         drawn += 1;
+    }
+    Ok(())
+}
+
+/// Looks until everybody who reports has done so twice.
+fn await_rates(domain: &mut Domain, look: Look<'_>) -> Result<(), Failure> {
+    let end = Instant::now() + FIRST;
+    while domain.rows.values().any(Row::is_awaited) && Instant::now() < end && !stop::requested() {
+        stop::sleep(Until::at(Instant::now() + LOOK));
+        look(domain)?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! Nothing of HTTP but `GET` and `HEAD` of `/metrics`, which Prometheus and who looks after it ask for (RFC 9112).
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use socket2::SockRef;
@@ -24,12 +24,6 @@ pub struct Scrapes {
     listener: TcpListener,
     /// As the user asks for it.
     pub url: String,
-}
-
-/// An address with a port, or a port on this machine only.
-pub fn address(text: &str) -> Result<SocketAddr, String> {
-    let alone = || text.parse().ok().map(|port: u16| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
-    text.parse().ok().or_else(alone).ok_or_else(|| "use PORT or ADDRESS:PORT, as 127.0.0.1:9469".into())
 }
 
 impl Scrapes {

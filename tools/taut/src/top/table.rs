@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use taut::{ClassReport, SpreadReport};
+use taut_perf::values::counted;
 
 use crate::list::{place, title};
 use crate::output::escaped;
@@ -12,6 +13,9 @@ use super::{Domain, Row};
 pub const HEADING: usize = 1;
 /// The widest name that is shown whole.
 const NAME: usize = 40;
+
+/// What there is to say of a domain without participants of Taut.
+const EMPTY: &str = "nobody so far: `taut ls` lists other vendors', `taut doctor` says what is in the way";
 
 /// A column behind the name.
 struct Column {
@@ -65,6 +69,9 @@ pub fn lines(domain: &Domain, room: Option<usize>) -> Vec<String> {
         let figures = cells(row).map_or_else(|state| format!(" {state}"), |cells| aligned(&cells, limit));
         lines.push(format!("{name:width$}{figures}").trim_end().to_owned());
     }
+    if rows.is_empty() {
+        lines.push(EMPTY.to_owned());
+    }
     lines
 }
 
@@ -80,8 +87,7 @@ fn aligned(cells: &Cells, limit: u8) -> String {
 }
 
 fn headline(domain: &Domain, count: usize) -> String {
-    let participants = if count == 1 { "participant" } else { "participants" };
-    format!("taut top  domain {}  {count} {participants} of Taut", domain.domain_id)
+    format!("taut top  domain {}  {} of Taut", domain.domain_id, counted(count, "participant"))
 }
 
 fn others(domain: &Domain) -> String {

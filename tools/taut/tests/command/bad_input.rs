@@ -27,21 +27,91 @@ fn wrong_arguments() {
         ("pub shapes --rate=-1", "use a number from 0"),
         ("sub shapes --history keep-last:0", "use keep-all or keep-last:N with N from 1"),
         ("sub shapes --reliability perfect", "reliable, best-effort"),
-        ("--domain 233 ls", "0..=232"),
+        ("--domain 233 ls", "use a whole number from 0 to 232"),
         ("ls --seconds nan", "use a number from 0"),
         ("top --prometheus --listen here", "use PORT or ADDRESS:PORT"),
         ("top --prometheus --listen 192.0.2.1:9469", "choose an address of this machine"),
         ("top --listen 9469", "--prometheus"),
         ("top --prometheus --json", "cannot be used with"),
-        ("demo --seconds 0", "1..=86400"),
+        ("demo --seconds 0", "use a whole number from 1 to 86400"),
+        ("--domain abc ls", "'abc' for '--domain <N>': use a whole number from 0 to 232"),
+        ("--domain 4294967296 ls", "use a whole number from 0 to 232"),
+        ("sub shapes --timeout 5s", "use a number from 0, in seconds, as 2.5"),
+        ("sub shapes --count 0", "'0' for '--count <N>': use a whole number from 1"),
+        ("pub shapes --count many", "'many' for '--count <N>': use a whole number from 1"),
+        ("pub metric --unit 12345678901234567", "for '--unit <UNIT>': use 16 bytes at most, not 17"),
+        ("pub metric --value high", "use a number, as 2.5"),
+        ("top --count 1.5", "use a whole number from 1"),
+        ("top --prometheus --listen 65536", "with a port up to 65535"),
+        ("perf latency --count ten", "use a whole number from 1 to 100000000"),
+        ("perf latency --sizes 64,big", "'big' for '--sizes <BYTES>': use bytes, or K and M"),
+        ("perf latency --nodes 2,65", "'65' for '--nodes <N>': use a whole number from 1 to 64"),
+        ("perf latency --duration 1m", "use a number from 0.01 to 1000000, in seconds, as 2.5"),
+        ("perf latency --rate nan", "use a number from 0.01 to 10000000, in samples per second"),
+        ("perf latency --loss 51", "use a number from 0.1 to 50, in percent"),
+        ("perf latency --fifo 100", "use a whole number from 1 to 99"),
+        ("perf latency --mtu 68", "use a whole number from 1280 to 65535"),
         ("--domain 3", "which command? Use pub, sub, ls"),
         ("pub --domain 3", "which topic type? Use shapes, string, metric"),
         ("nic --domain 3", "which action? Use plan"),
+        ("--config pub list", "unknown command \"list\": use pub, sub, ls"),
+        ("--interface=pub list", "unknown command \"list\": use pub, sub, ls"),
         ("list", "unknown command \"list\": use pub, sub, ls, top, demo, perf, doctor, nic, netd, config"),
     ] {
         let line = refusal(bare(arguments));
         assert!(line.contains(says), "{arguments}: {line}");
     }
+}
+
+/// What is silently left out would be taken for done.
+#[test]
+fn options_that_a_command_has_no_use_for() {
+    for (arguments, says) in [
+        (
+            "perf peers --interface lo",
+            "perf takes no --interface: its traffic stays in a network of its own; see",
+        ),
+        ("perf peers --domain 3", "perf takes no --domain: "),
+        ("netd --policy /dev/null --domain 3", "netd takes no --domain: the rules of its policy name"),
+        ("nic plan lo --interface lo", "nic takes no --interface: write `taut nic plan INTERFACE`"),
+        ("nic plan lo --peer 192.0.2.1", "nic takes no --peer: "),
+    ] {
+        let line = refusal(bare(arguments));
+        assert!(line.contains(says), "{arguments}: {line}");
+    }
+}
+
+#[test]
+fn files_that_are_none() {
+    let directory = Directory::new("files");
+    let file = directory.0.join("a.toml");
+    std::fs::write(&file, b"interface = \"lo\"\n# caf\xe9\n").unwrap();
+    let shown = file.display().to_string();
+    for command in ["nic plan", "nic undo", "netd --policy", "nic plan lo --facts"] {
+        let line = refusal(bare(&format!("{command} {shown}")));
+        assert!(
+            line.ends_with("a.toml line 2: what stands there is no UTF-8: save it as text in UTF-8"),
+            "{line}"
+        );
+        let line = refusal(bare(&format!("{command} /dev/zero")));
+        assert!(line.ends_with("/dev/zero is longer than 4 MiB: it is another file than is meant"), "{line}");
+        let line = refusal(bare(&format!("{command} {}", directory.0.display())));
+        assert!(line.contains("cannot be read: Is a directory"), "{line}");
+    }
+}
+
+#[test]
+fn facts_do_not_reach_the_terminal_as_they_are() {
+    let directory = Directory::new("facts");
+    let file = directory.0.join("facts.json");
+    let facts = include_str!("../../../../crates/nic/facts/i226.json");
+    let evil = facts.replacen("\"driver\": \"igc\"", "\"driver\": \"\\u001b[2J\"", 1);
+    assert_ne!(evil, facts);
+    std::fs::write(&file, evil).unwrap();
+    let ended = run(bare(&format!("nic plan enp2s0 --facts {}", file.display())));
+    assert!(!ended.stdout.contains('\x1b') && ended.stdout.contains("(\\u{1b}[2J)"), "{}", ended.stdout);
+    let line = refusal(bare("nic plan \x1b[2J"));
+    assert!(!line.contains('\x1b'), "{line:?}");
 }
 
 #[test]
@@ -52,6 +122,11 @@ fn a_file_for_a_nic() {
             "interface = \"lo\"\npcp = 9\n",
             "nic.toml line 2: pcp = 9 is no priority of a VLAN tag: use 0 to 7",
         ),
+        (
+            "interface = \"lo\"\nports = [70000]\n",
+            "nic.toml line 2: ports = 70000 is no UDP port: use 1 to 65535",
+        ),
+        ("interface = \"lo\"\ndomains = [-1]\n", "nic.toml line 2: domains = -1 is no domain: use 0 to 232"),
         ("interface = \"lo\"\nqueue = [1]\n", "nic.toml line 2: unknown field `queue`, expected one of"),
         ("interface = \"none0\"\n", "there is no network interface none0: `ip link` lists them"),
         ("interface = \"lo\"\nqueues = 9\n", "queues = 9, and lo has 1 at most: ask for fewer"),
@@ -156,6 +231,12 @@ fn words_that_are_no_text() {
     let mut command = bare("");
     command.arg(no_text);
     assert!(refusal(command).contains("unknown command \"\u{fffd}\": use pub, sub, ls"));
+    let mut command = bare("ls --domain");
+    command.arg(no_text);
+    assert_eq!(
+        refusal(command),
+        "taut: argument \"\u{fffd}\" is no UTF-8: only the name of a file may be any bytes"
+    );
     let mut command = bare("pub");
     command.arg(no_text);
     assert!(refusal(command).contains("unknown topic type \"\u{fffd}\": use shapes, string"));
@@ -276,4 +357,71 @@ fn a_remark_is_written_as_a_whole() {
         assert!(line.starts_with("taut: ") && line.ends_with(ends_with), "{line:?}");
         assert!(ours.recv(&mut bytes).is_err(), "a second write");
     }
+}
+
+/// The reader of a help that was cut off must not take it for whole.
+#[test]
+fn a_help_that_cannot_be_written_is_a_failure() {
+    for arguments in ["--help", "perf latency --help", "--version"] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = bare(arguments).stdout(full).stderr(Stdio::piped()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments}");
+        assert!(said.starts_with("taut: the output cannot be written: No space left"), "{arguments}: {said}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = bare(arguments).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{arguments}");
+    }
+}
+
+#[test]
+fn runs_that_are_none() {
+    let directory = Directory::new("runs");
+    let line = |workload: &str| {
+        format!(
+            "{{\"workload\":\"{workload}\",\"peer\":\"taut\",\"version\":\"\",\"transport\":\"udp\",\"wait\":\"block\",\
+             \"pin\":\"none\",\"size_bytes\":64,\"rate_hz\":0.0,\"qos\":\"\",\"case\":\"\",\"status\":\"ok\",\"rounds\":1,\
+             \"samples\":1,\"lost\":0,\"out_of_order\":0,\"duplicates\":0,\"corrupt\":0,\"round_values\":[1.0],\
+             \"run\":{{\"id\":\"\",\"started\":\"\",\"command\":\"\",\"taut\":\"\",\"cpu\":\"\",\"cores\":1,\"kernel\":\"\",\
+             \"governor\":\"\",\"notes\":[]}}}}\n"
+        )
+    };
+    let write = |name: &str, bytes: &[u8]| {
+        let file = directory.0.join(name);
+        std::fs::write(&file, bytes).unwrap();
+        file.display().to_string()
+    };
+    let run_of = |workload: &str| write(workload, line(workload).as_bytes());
+    let (one, other) = (run_of("latency"), run_of("cdr"));
+    let remedy = "; name a file that `taut perf ... --save FILE` has written";
+    for (file, says) in [
+        (write("empty", b""), "holds no line of a run"),
+        (write("foreign", b"hello, world\n"), "line 1: not a line of a run: expected value (column 1)"),
+        (write("truncated", &line("cdr").as_bytes()[..40]), "holds no line of a run"),
+        (write("packed", b"\x1f\x8b\x08\x00"), "unexpected end of file"),
+        ("/nonexistent".to_owned(), "No such file or directory"),
+    ] {
+        for command in [format!("perf report {file}"), format!("perf compare {one} {file}")] {
+            let line = refusal(bare(&command));
+            assert!(line.contains(says) && line.contains(&file) && line.ends_with(remedy), "{line}");
+        }
+    }
+    let mut report = bare(&format!("perf report {one} --out"));
+    report.arg(&directory.0);
+    assert!(refusal(report).contains("cannot be written: Is a directory"));
+    let ended = run(bare(&format!("perf compare {one} {other}")));
+    let told = format!("no line has run both in {one} and in {other}: compare runs of the same workload");
+    assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+    assert!(ended.stderr.contains(&told), "{}", ended.stderr);
+    let same = run(bare(&format!("perf compare {one} {one}")));
+    assert_eq!(same.code, Some(0), "{}", same.stderr);
+    assert!(same.stdout.contains("1 line with one round on a side"), "{}", same.stdout);
+}
+
+/// It would go with the run.
+#[test]
+fn lines_are_not_saved_where_they_are_lost() {
+    let line = refusal(bare("perf latency --save /dev/shm/run.jsonl"));
+    assert!(line.contains("the run has a /dev/shm of its own"), "{line}");
 }

@@ -514,6 +514,9 @@ fn a_user_without_privileges() {
         "{}",
         undo.stderr
     );
+    let undo = run(as_nobody("nic undo lo", None));
+    assert_eq!((undo.code, undo.stdout.as_str()), (Some(2), ""));
+    assert!(undo.stderr.contains("XDG_RUNTIME_DIR is not set; use `sudo taut nic undo`"), "{}", undo.stderr);
     let runtime = directory.path().join("run");
     std::fs::create_dir(&runtime).unwrap();
     std::fs::set_permissions(&runtime, std::fs::Permissions::from_mode(0o777)).unwrap();
@@ -542,7 +545,7 @@ ls /run/taut",
         "{why}"
     );
     assert!(ended.stdout.ends_with("code 1\ndoctor.lock\n"), "{}", ended.stdout);
-    assert!(ended.stderr.contains("values could not be changed"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("1 of 1 value could not be changed"), "{}", ended.stderr);
 }
 
 /// What is told of memory for frames is what a participant meets: at the usual limit it is refused without CAP_IPC_LOCK.

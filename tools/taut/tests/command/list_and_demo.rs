@@ -57,6 +57,8 @@ fn an_empty_domain() {
         (ended.code, ended.stdout.as_str()),
         (Some(0), "Domain 182: 0 participants, 0 topics, 0 endpoints\n")
     );
+    let why = "`taut doctor` says what of this machine keeps others from being found";
+    assert_eq!(ended.stderr, format!("taut: nobody was found in 0.2 s; {why}\n"));
 }
 
 #[test]
@@ -146,6 +148,16 @@ fn nothing_stays_of_a_demo_that_was_killed() {
         assert!(Instant::now() < end, "{children:?} live");
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn a_demo_that_nobody_reads_any_more_ends() {
+    let mut demo = Running::start(taut(170, "demo --seconds 600"));
+    assert!(demo.line().contains("received"));
+    demo.close_stdout();
+    let ended = demo.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("ended before"), "{}", ended.stderr);
 }
 
 #[test]

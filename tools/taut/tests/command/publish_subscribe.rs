@@ -50,6 +50,28 @@ fn strings_under_a_name_given_at_run_time() {
     assert!(ended.stderr.contains("std_msgs::msg::dds_::String_"), "{}", ended.stderr);
 }
 
+/// What the command line lets through fits the type, up to the last byte.
+#[test]
+fn the_longest_texts() {
+    for (words, most) in [("pub shapes --color", 128), ("pub metric --name", 64), ("pub metric --unit", 16)] {
+        for (len, code) in [(most, 0), (most + 1, 2)] {
+            let text = "x".repeat(len);
+            let ended = run(taut(171, &format!("{words} {text} --no-wait --count 1")));
+            assert_eq!(ended.code, Some(code), "{words} {len}: {}", ended.stderr);
+            assert_eq!(code == 2, ended.stderr.contains(&format!("use {most} bytes at most")), "{words}");
+        }
+    }
+}
+
+#[test]
+fn a_text_does_not_reach_the_terminal_as_it_is() {
+    let sub = Running::start(taut(171, "sub string --count 1 --timeout 60"));
+    let mut publish = taut(171, "pub string --count 1 --wait 60");
+    publish.args(["--text", "\x1b[2J two\nlines"]);
+    assert_eq!(run(publish).code, Some(0));
+    assert_eq!(sub.end().stdout, "\\u{1b}[2J two\\nlines\n");
+}
+
 #[test]
 fn late_readers_get_the_last_value() {
     let mut publisher = Running::start(taut(

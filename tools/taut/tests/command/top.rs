@@ -88,10 +88,40 @@ fn pictures_are_lines_without_a_terminal() {
 }
 
 #[test]
+fn the_only_picture_has_rates() {
+    let domain = 170;
+    let publisher = publisher(domain);
+    let ended = run(taut(domain, "top --count 1"));
+    let name = format!("taut pub [{}] ", publisher.pid());
+    let line = ended.stdout.lines().find(|line| line.starts_with(&name)).unwrap_or_default();
+    let cells: Vec<&str> = line.trim_start_matches(&name).split_whitespace().collect();
+    assert!(cells.len() >= 9 && !cells[1..].contains(&"-"), "{}", ended.stdout);
+}
+
+/// What a terminal of this kind gets.
+fn shown(kind: &str) -> String {
+    let command = format!("{} top --count 1 --interface lo --domain 170", env!("CARGO_BIN_EXE_taut"));
+    let mut script = std::process::Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).env("TERM", kind).stdin(std::process::Stdio::null());
+    let ended = run(script);
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    ended.stdout
+}
+
+#[test]
+fn a_terminal_gets_what_it_can_show() {
+    let drawn = shown("xterm");
+    assert!(drawn.starts_with("\x1b[?25l") && drawn.trim_end().ends_with("\x1b[?25h"), "{drawn:?}");
+    let plain = shown("dumb");
+    assert!(plain.starts_with("taut top  domain 170") && !plain.contains('\x1b'), "{plain:?}");
+}
+
+#[test]
 fn an_empty_domain() {
     let ended = run(taut(188, "top --count 1"));
     assert_eq!(ended.code, Some(0));
     assert!(ended.stdout.starts_with("taut top  domain 188  0 participants of Taut\n"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("\nnobody so far: `taut ls` lists"), "{}", ended.stdout);
 }
 
 /// The lines about one metric of a program.

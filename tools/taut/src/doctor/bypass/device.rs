@@ -4,6 +4,7 @@
 
 use taut::{XdpLayer, XdpMode};
 use taut_nic::Device;
+use taut_perf::values::counted;
 
 use super::super::finding::{Finding, Lasts, Mend};
 use super::super::system::System;
@@ -69,19 +70,18 @@ fn queues(asked: &Asked, Place { name: interface, device }: &Place) -> Finding {
         return Finding::not_looked(name, format!("the driver of {interface} does not say how many it has"));
     };
     if last < count {
-        return Finding::good(name, format!("{interface} has {}", counted(count)));
+        return Finding::good(name, format!("{interface} has {}", counted(count as usize, "queue")));
     }
-    let seen = format!("xdp_queues names queue {last}, and {interface} has {}, from 0 on", counted(count));
+    let seen = format!(
+        "xdp_queues names queue {last}, and {interface} has {}, from 0 on",
+        counted(count as usize, "queue")
+    );
     let cost = format!("XDP on {} is refused: no participant can be made", asked.interface);
     // Which kind it has, the sum of both kinds does not tell.
     let set = |count: u32| format!("ethtool -L {interface} combined {count}   # or rx {count} tx {count}");
     let command = format!("{}; or name other queues", set(last.saturating_add(1)));
     let mend = Mend::by_hand(command, Lasts::UntilReboot, set(count));
     Finding::harmful(name, seen, cost).mend(mend)
-}
-
-fn counted(queues: u32) -> String {
-    if queues == 1 { "1 queue".to_owned() } else { format!("{queues} queues") }
 }
 
 fn mtu(system: &System, asked: &Asked, Place { name: interface, device }: &Place) -> Finding {
