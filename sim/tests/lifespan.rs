@@ -169,8 +169,8 @@ fn that_an_instance_has_ended_is_kept_until_all_have_been_told_of_it() {
     pair.run_for(LIFESPAN.times(2));
     assert_eq!(held(&pair), 1);
     pair.network.faults.loss = 0;
-    pair.run_for(LIFESPAN);
-    assert_eq!(pair.take().len(), 1);
+    assert!(pair.run_until(LIFESPAN.times(2), |pair| pair.take().len() == 1), "it is not told");
+    pair.run_for(TENTH);
     assert_eq!(held(&pair), 0, "and no longer, though nothing is written");
     pair.write(2, 40).unwrap();
     pair.run_for(LIFESPAN.times(2));

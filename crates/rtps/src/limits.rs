@@ -67,13 +67,13 @@ pub const APART: Duration = Duration::from_millis(1_000);
 
 /// First heartbeat after the last write that nobody has acknowledged: while a stream goes on, those
 /// that ride behind its data are enough. Lower disturbs a stream with pauses, higher lets a lost last
-/// sample wait.
-pub const HEARTBEAT_FIRST: Duration = Duration::from_millis(10);
+/// sample wait. At 10 ms it came just when a loop of 100 Hz writes again.
+pub const HEARTBEAT_FIRST: Duration = Duration::from_millis(12);
 /// A stream puts its heartbeat off when that is due within this, so that no timer of it comes due while it goes on. A
 /// driver's alarm that has been set for it rings all the same, for nothing, and is set anew for when it is due by then. Lower
 /// and that is sooner, so that it rings more often, or is the next timer of its processor; higher, and each write of a quick
 /// stream moves a timer, not one a millisecond.
-pub const HEARTBEAT_PUT_OFF: Duration = Duration::from_millis(9);
+pub const HEARTBEAT_PUT_OFF: Duration = Duration::from_millis(11);
 /// In a long row of single datagrams a heartbeat rides behind one at most this often. Lower costs both sides of a quick
 /// exchange some 3 % of their time, higher lets what is lost in the midst of it wait.
 pub const HEARTBEAT_RIDES: Duration = Duration::from_micros(200);
@@ -83,6 +83,9 @@ pub const HEARTBEAT_EACH: u32 = 16;
 /// But a stream without pauses is asked for acknowledgements after this all the same. Lower disturbs it
 /// more, higher holds its history longer.
 pub const HEARTBEAT_IN_STREAM: Duration = Duration::from_millis(100);
+/// And to this while a write waits for room, if nobody has answered: what is asked and answered may be lost, each time again.
+/// Lower asks who is gone more often, higher has the write wait.
+pub const HEARTBEAT_FOR_ROOM: Duration = Duration::from_millis(100);
 /// Heartbeats back off to this while nobody answers.
 pub const HEARTBEAT_MAX: Duration = Duration::from_millis(1_000);
 /// How long the first answers to discovery are believed to take. Lower asks twice for what is being answered where many

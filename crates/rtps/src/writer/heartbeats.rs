@@ -22,7 +22,7 @@ impl Writer {
             }
             return;
         }
-        self.asked_at = now;
+        let asked_at = std::mem::replace(&mut self.asked_at, now);
         self.answered = false;
         if self.blocked {
             self.on_blocked();
@@ -37,8 +37,21 @@ impl Writer {
         self.forget_unasked();
         self.heartbeat_at = now + self.heartbeat_interval;
         if all {
-            self.heartbeat_interval = self.heartbeat_interval.times(2).min(limits::HEARTBEAT_MAX);
+            let most = if self.waits_in_silence(asked_at) {
+                limits::HEARTBEAT_FOR_ROOM
+            } else {
+                limits::HEARTBEAT_MAX
+            };
+            self.heartbeat_interval = self.heartbeat_interval.times(2).min(most);
         }
+    }
+
+    /// Does a write wait for room that a reader could make who has said nothing since then?
+    fn waits_in_silence(&self, since: Time) -> bool {
+        let is_silent = |proxy: &ReaderProxy| {
+            proxy.reliable && proxy.acked < self.sent && proxy.heard.is_none_or(|at| at < since)
+        };
+        self.hurried == self.last && self.proxies.values().any(is_silent)
     }
 
     /// All that is out is asked for now.
