@@ -36,7 +36,7 @@ pub struct ReportArguments {
     /// The page to write; it needs no other file and no network
     #[arg(long, value_name = "FILE", default_value = "perf-report.html")]
     pub out: PathBuf,
-    /// Write performance.md and results/*.svg into this directory instead of a page
+    /// Write performance.md, performance-lines.md and results/*.svg into this directory instead of a page
     #[arg(long, value_name = "DIRECTORY")]
     pub docs: Option<PathBuf>,
 }
@@ -206,6 +206,9 @@ impl Options {
     /// What was given and would change nothing, with who would take it.
     pub(crate) fn unused(&self, workload: &str) -> Option<String> {
         let given = [!self.nodes.is_empty(), !self.endpoints.is_empty()];
+        if self.rate.is_some() && workload == "bursts" {
+            return Some("bursts has no use for --rate: leave it out, or measure latency".to_string());
+        }
         let takes_all = ["all", "smoke"].contains(&workload);
         let mut unused =
             OF_SOME.iter().zip(given).filter(|((_, users), given)| *given && !users.contains(&workload));
@@ -311,7 +314,7 @@ mod tests {
         let unused = |words, workload| options(words).unused(workload);
         let told = "latency has no use for --nodes: leave it out, or measure fanout or discovery";
         assert_eq!(unused("--nodes 2", "latency").as_deref(), Some(told));
-        assert!(unused("--endpoints 2", "fanout").is_some());
+        assert!(unused("--endpoints 2", "fanout").is_some() && unused("--rate 9", "bursts").is_some());
         for (words, workload) in [("--nodes 2", "fanout"), ("--nodes 2 --endpoints 1", "discovery")] {
             assert_eq!(unused(words, workload), None);
             assert_eq!((unused(words, "all"), unused(words, "smoke")), (None, None));

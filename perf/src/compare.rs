@@ -10,7 +10,7 @@ use crate::report::model::{failed_rounds, is_rate, same_line};
 use crate::report::units;
 use crate::rules;
 use crate::statistics::unpaired_ratio;
-use crate::values::counted;
+use crate::words::counted;
 
 /// A smaller change is of no interest even if it is no chance: 5 %. Lower, and every new kernel, compiler
 /// or neighbour of the machine is a finding; higher, and a lost tenth is found only when it is two.

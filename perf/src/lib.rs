@@ -42,6 +42,7 @@ mod table;
 pub mod terminal;
 pub mod values;
 mod why;
+pub mod words;
 mod workload;
 
 pub use args::Arguments;

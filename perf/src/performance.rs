@@ -27,6 +27,9 @@ pub const STORED: &str = "run.jsonl.gz";
 const PAGE: &str = "performance.md";
 const LINES: &str = "performance-lines.md";
 
+/// What stands before tables of gains.
+const GAINS: &str = "Gains are how many times as good: for times theirs over its own, for rates its own over theirs; above 1 is ahead. Brackets hold the 95 % interval of the rounds. ";
+
 /// Writes the pages into `docs`, the pictures and the run itself into `docs/results`; returns what it wrote.
 ///
 /// *Errors*: those of the file system.
@@ -81,7 +84,7 @@ fn lines(shown: &[Record], model: &Model, named: &[&Record]) -> String {
     let mut page = format!(
         "# Every line\n\nWhat `taut perf` has measured, of which [{PAGE}]({PAGE}) is the summary. This page is generated.\n\n"
     );
-    page += "Gains are how many times as good: for times theirs over its own, for rates its own over theirs; above 1 is ahead. Brackets hold the 95 % interval of the rounds. ";
+    page += GAINS;
     page += "The floor is the same exchange without a middleware: of times a limit, not a rival. But it sleeps at once where it blocks: who looks for a while before it sleeps, as Taut does (`spin`, 20 µs unless set otherwise), is woken less often and can be faster than it. At rates and in bursts it calls the kernel for each sample and can be passed; over UDP the limit is the floor that hands the kernel many datagrams at once (floor gso). Where samples got lost, their share stands beside the gain. ";
     page += &rules::explained(shown);
     page += "\n\n";
@@ -140,7 +143,7 @@ fn not_ahead(page: &mut String, model: &Model) {
         model.groups.iter().map(|group| gains(model, group).iter().filter(|g| !g.is_floor()).count()).sum();
     let _ = write!(
         page,
-        "{} of {all} comparisons, {behind} of them plainly behind. Worst first. One round alone cannot tell.\n\n",
+        "{GAINS}{} of {all} comparisons, {behind} of them plainly behind. Worst first. One round alone cannot tell.\n\n",
         rows.len()
     );
     if !rows.is_empty() {

@@ -9,7 +9,7 @@ mod bypass;
 use crate::args::Options;
 use crate::case::{Case, Need};
 use crate::catalog::Entry;
-use crate::{values, workload};
+use crate::{words, workload};
 
 /// `all` is through within an hour, its end and a slow start included. Lines that turn out to be absent when they are
 /// tried, a third of those of all peers, are in the plan and take no time.
@@ -103,7 +103,7 @@ fn counted(cases: &[Case]) -> Vec<String> {
     first
         .map(|(_, case)| {
             let count = cases.iter().filter(|other| is_like(other, case)).count();
-            format!("{} {} B ({})", case.workload, case.size, values::counted(count, "case"))
+            format!("{} {} B ({})", case.workload, case.size, words::counted(count, "case"))
         })
         .collect()
 }

@@ -14,7 +14,7 @@ use crate::plan::{self, Plan};
 use crate::progress::Progress;
 use crate::record::{Outcome, Record, Run};
 use crate::session::Trouble;
-use crate::values::counted;
+use crate::words::counted;
 use crate::{Failure, Stop, Wrong, machine, note, print, table};
 
 /// All is measured.

@@ -35,7 +35,10 @@ pub fn count(text: &str) -> Result<u64, String> {
 
 /// Any number.
 pub fn number(text: &str) -> Result<f64, String> {
-    text.parse().map_err(|_| "use a number, as 2.5 or -1e3".to_owned())
+    text.parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite())
+        .ok_or_else(|| "use a number, as 2.5 or -1e3".to_owned())
 }
 
 /// A time of this range.
@@ -104,15 +107,6 @@ pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// A number with what it counts, as `1 case` and `2 cases`.
-///
-/// ```
-/// assert_eq!([1, 2].map(|cases| taut_perf::values::counted(cases, "case")), ["1 case", "2 cases"]);
-/// ```
-pub fn counted(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,6 +132,7 @@ mod tests {
         }
         assert_eq!([whole(0..=232_u32)("0"), whole(0..=232_u32)("232")], [Ok(0), Ok(232)]);
         assert!(count("0").is_err() && count("1") == Ok(1));
+        assert!(number("nan").is_err() && number("-1e3") == Ok(-1_000.0));
         for wrong in ["soon", "nan", "inf", "-1", "0.001", "1e7", "5s"] {
             let told = seconds(0.01..=1e6)(wrong).unwrap_err();
             assert_eq!(told, "use a number from 0.01 to 1000000, in seconds, as 2.5", "{wrong:?}");

@@ -562,6 +562,8 @@ fn a_reminder_ends_a_look_at_the_port() {
     };
     let executor = Executor::start(&config).unwrap();
     let inner = &executor.inner;
+    // As who has polled leaves it.
+    inner.holding.look_always();
     // What its start has to do, without a look in vain, after which the next wait does without.
     while inner.glance(monotonic_now()).is_any() || inner.holding.due() < monotonic_now() + LIMIT {
         executor.run_once(Some(Time(0))).unwrap();
@@ -573,12 +575,16 @@ fn a_reminder_ends_a_look_at_the_port() {
                 executor.run_once(Some(monotonic_now() + LIMIT)).unwrap();
             }
         });
-        while inner.holding.sleeps_until() < monotonic_now() {
+        // It is in the midst of a look.
+        let looks = inner.watch.calls();
+        while inner.watch.calls() < looks + 1_000 {
             std::hint::spin_loop();
         }
         is_reminded.store(true, Ordering::SeqCst);
-        let now = monotonic_now();
-        inner.remind(now, now + Duration::from_millis(1), Time::NEVER);
+        let mut core = inner.enter();
+        let now = core.now;
+        assert!(inner.holding.hold(&mut core.held, now + Duration::from_millis(1), &inner.role));
+        inner.give_back(core);
         driver.join().unwrap();
         monotonic_now().since(now)
     });

@@ -544,7 +544,9 @@ impl Participant {
         let writer = self.writers.get_mut(index.0).ok_or(Full)?;
         let outcome = writer.write(now, change);
         if outcome.is_err() {
-            writer.ask_for_room();
+            if let Some(at) = writer.ask_for_room(now) {
+                self.timers.set_heartbeat(at, index);
+            }
         } else {
             writer.asserted_at = now;
             let (has_local, is_news) =

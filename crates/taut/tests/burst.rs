@@ -7,6 +7,7 @@ use taut::{
     Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, Error, Publisher,
     PublisherQos, Qos,
 };
+use taut_testbed::await_that;
 
 const LIMIT: Duration = Duration::from_secs(20);
 /// Long enough that a hundred writes fit in on any machine.
@@ -113,13 +114,27 @@ fn a_sample_that_waited_alone_comes_within_its_budget() {
     }
 }
 
+/// Waits until the background thread of each participant of this process sleeps, or is gone.
+fn await_background_threads() {
+    for task in std::fs::read_dir("/proc/self/task").unwrap() {
+        let task = task.unwrap().path();
+        let is_one = std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name == "taut\n");
+        let sleeps = |stat: String| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'));
+        await_that("a thread sleeps", || {
+            !is_one || std::fs::read_to_string(task.join("stat")).map_or(true, sleeps)
+        });
+    }
+}
+
 #[test]
 fn who_leaves_a_sample_to_a_driver_that_sleeps_does_not_wake_it() {
-    let pair = pair(86, &Qos::default().reliable().keep_all().latency_budget(BUDGET));
+    // No heartbeat is due meanwhile.
+    let pair = pair(86, &Qos::default().best_effort().keep_all().latency_budget(BUDGET));
     let told = || (pair.out.stats().kicks, pair.out.stats().reminders);
     let until = Instant::now() + LIMIT.into();
     loop {
         pair.await_driver();
+        await_background_threads();
         let (before, sent) = (told(), pair.datagrams());
         pair.writer.write(&Count { n: 0 }).unwrap();
         let (waits, written) = (pair.datagrams() == sent, told());

@@ -18,7 +18,7 @@ const SETTLE: std::time::Duration = std::time::Duration::from_millis(700);
 const RARELY: Duration = Duration::from_secs(1_000);
 /// Two times the first interval of a writer's heartbeats, and a margin: by then what was written is
 /// acknowledged and no timer is left. Shorter lets timers fall into the rounds, longer takes time.
-const PAUSE: std::time::Duration = std::time::Duration::from_millis(25);
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(30);
 /// Few, for the pauses; their difference is a multiple of the 16 reads after which a port looks anew how
 /// to read.
 const PAUSED_ROUNDS: [u64; 2] = [16, 112];

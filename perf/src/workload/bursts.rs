@@ -43,9 +43,11 @@ pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
                     Case::new("bursts", Some(transport), size, work).label(label(demand, interval_ms));
                 (case.history, case.least_ms) = ("keep-all", LEAST_MS);
                 case = case.amount(0, demand, DURATION_MS).with(options, scale);
-                if options.count.is_none() {
-                    case.count = (demand * (case.duration_ms / interval_ms).max(1)).min(COUNT_MOST);
-                }
+                case.count = match options.count {
+                    // Whole ones: of another nobody knows how long it takes.
+                    Some(count) => count.next_multiple_of(demand),
+                    None => (demand * (case.duration_ms / interval_ms).max(1)).min(COUNT_MOST),
+                };
                 // Bursts begin where a number is their multiple, whatever a user's rate would be.
                 (case.warmup, case.period_ns) = (demand * WARMUP_MS / interval_ms, 0);
                 cases.push(case);
@@ -71,7 +73,8 @@ impl Work for Bursts {
     }
 
     fn estimate_s(&self, case: &Case) -> f64 {
-        STARTING_S + (WARMUP_MS + case.duration_ms) as f64 / 1e3
+        let bursts_ms = case.count / self.demand * self.interval_ms;
+        STARTING_S + (WARMUP_MS + bursts_ms.min(case.duration_ms)) as f64 / 1e3
     }
 
     fn round(&self, bench: &Bench, peer: &Peer, case: &Case) -> Result<Round, Trouble> {
@@ -144,6 +147,8 @@ mod tests {
                 assert_eq!((case.count, case.period_ns), (paced, 0), "{words} {}", case.label);
             }
         }
-        assert_eq!(cases(&options("--count 77"), 1.0)[1].count, 77);
+        let counted = &cases(&options("--count 77"), 1.0)[1];
+        assert_eq!(counted.count, 80, "whole bursts of 20");
+        assert!(counted.work.estimate_s(counted) < STARTING_S + 0.2);
     }
 }

@@ -118,7 +118,7 @@ pub struct DoctorArguments {
 
 /// Where the domain is.
 #[derive(Args)]
-#[command(next_help_heading = "Network (perf and netd take none of these)")]
+#[command(next_help_heading = "Network (perf and netd take none of these, nic only the domain and the file)")]
 pub struct Network {
     /// The domain, 0 to 232
     #[arg(long, global = true, value_name = "N", value_parser = whole(0..=232_u32))]
@@ -164,7 +164,11 @@ impl Network {
                 "its traffic stays in a network of its own; see --net, --link and --domain-base",
             ),
             Command::Netd(_) => ("netd", &[], "the rules of its policy name interfaces and domains"),
-            Command::Nic(_) => ("nic", &["--domain", "--config"], "write `taut nic plan INTERFACE`"),
+            Command::Nic(_) => (
+                "nic",
+                &["--domain", "--config"],
+                "its file names the interface, as `taut nic plan INTERFACE` and its like do",
+            ),
             _ => return Ok(()),
         };
         let given = [

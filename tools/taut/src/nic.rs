@@ -7,7 +7,7 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use taut_nic::{Able, Facts, Host, Identity, Machine, NicConfig, Outcome, Plan, Record};
-use taut_perf::values::counted;
+use taut_perf::words::counted;
 
 use crate::args::Network;
 use crate::failure::{End, Failure};

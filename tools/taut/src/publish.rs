@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use taut::{DataWriter, DomainParticipant, Error, TopicQos};
-use taut_perf::values::counted;
+use taut_perf::words::counted;
 
 use crate::args::{Network, PublishArguments, PublishKind, PublishOptions};
 use crate::failure::{End, Failure};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use taut::{DataReader, DomainParticipant, Duration, Error, InstanceState, Sample, SampleAnatomy, TopicQos};
-use taut_perf::values::counted;
+use taut_perf::words::counted;
 
 use crate::args::{Network, SubscribeArguments, SubscribeKind, SubscribeOptions};
 use crate::failure::{End, Failure};

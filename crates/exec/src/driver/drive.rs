@@ -167,7 +167,7 @@ impl Inner {
         match busy {
             true => *ready = self.glance(now),
             false if polls => (*ready, just_now) = self.poll(now),
-            false => self.look_and_wait(now, wake_at, ready),
+            false => self.look_and_wait(now, ready),
         }
         self.holding.wake();
         if watched {
@@ -188,20 +188,20 @@ impl Inner {
 
     /// Looks for a while, if that has helped of late: who is not asleep need not be woken, which takes the
     /// machine longer than a datagram takes to come. Then sleeps.
-    fn look_and_wait(&self, now: Time, wake_at: Time, ready: &mut Readable) {
+    fn look_and_wait(&self, now: Time, ready: &mut Readable) {
         self.watch.attend(ready);
         if ready.is_any() {
             // One that the kernel does not watch: what else there is it is asked at once.
             return self.watch.find(ready);
         }
-        // What is held is not looked at meanwhile.
-        let is_free = wake_at > now && self.holding.until() == Time::NEVER;
-        let looks = is_free && !self.port_spin.does_without();
+        // Who holds a sample from here on knows until when this looks. What is held already is not looked at meanwhile.
+        let Some(next) = self.holding.next_look(now) else { return self.watch.find(ready) };
+        let looks = self.holding.until() == Time::NEVER && !self.port_spin.does_without();
         let look = || {
             self.watch.find(ready);
             ready.is_any() || ready.take_reminded()
         };
-        if looks && self.port_spin.look_now(self.spin, Some(wake_at), &AT_PORT, look) && ready.is_any() {
+        if looks && self.port_spin.look_now(self.spin, Some(next), &AT_PORT, look) && ready.is_any() {
             return;
         }
         let mut just_now = (!looks).then_some(now);

@@ -416,6 +416,31 @@ mod tests {
     }
 
     #[test]
+    fn for_a_write_that_waits_the_silent_are_asked_more_often_for_a_while() {
+        let mut pair = Pair::new(History::KeepAll);
+        pair.write();
+        pair.writer.want_heartbeat(pair.now);
+        let until_next = |pair: &mut Pair| {
+            pair.now = pair.writer.heartbeat_at;
+            pair.writer.on_heartbeat_timer(pair.now);
+            pair.writer.heartbeat_at.since(pair.now)
+        };
+        while until_next(&mut pair) < limits::HEARTBEAT_MAX {}
+        let soon = pair.now + limits::HEARTBEAT_FOR_ROOM;
+        assert_eq!(pair.writer.ask_for_room(pair.now), Some(soon));
+        assert_eq!(pair.writer.ask_for_room(pair.now), None, "once for each change");
+        for _ in 0..limits::ASKS_FOR_ROOM {
+            assert_eq!(until_next(&mut pair), limits::HEARTBEAT_FOR_ROOM);
+        }
+        assert_eq!(until_next(&mut pair), limits::HEARTBEAT_MAX);
+        // Who answers and has not all makes room when it can.
+        pair.write();
+        pair.writer.ask_for_room(pair.now);
+        (1..=2).for_each(|n| pair.acknowledge(n, 0));
+        assert!(until_next(&mut pair) > limits::HEARTBEAT_FOR_ROOM);
+    }
+
+    #[test]
     fn what_the_history_holds_is_no_reason_to_leave_a_reader_out_and_keep_all_keeps_all() {
         let both = vec![locator(1), locator(2)];
         let mut pair = Pair::new(History::KeepLast(2));

@@ -35,23 +35,22 @@ impl Writer {
         let all = self.owe_heartbeats(self.sent, |proxy| proxy.asked.is_none_or(|(at, _)| at <= since));
         // All that is out is asked for now: only later changes call a timer back that has backed off.
         self.forget_unasked();
-        self.heartbeat_at = now + self.heartbeat_interval;
+        let most =
+            if self.asks_for_room(asked_at) { limits::HEARTBEAT_FOR_ROOM } else { limits::HEARTBEAT_MAX };
+        self.heartbeat_at = now + self.heartbeat_interval.min(most);
         if all {
-            let most = if self.waits_in_silence(asked_at) {
-                limits::HEARTBEAT_FOR_ROOM
-            } else {
-                limits::HEARTBEAT_MAX
-            };
-            self.heartbeat_interval = self.heartbeat_interval.times(2).min(most);
+            self.heartbeat_interval = self.heartbeat_interval.times(2).min(limits::HEARTBEAT_MAX);
         }
     }
 
-    /// Does a write wait for room that a reader could make who has said nothing since then?
-    fn waits_in_silence(&self, since: Time) -> bool {
+    /// Does a write wait for room that a reader could make who has said nothing since then? Only so often.
+    fn asks_for_room(&mut self, since: Time) -> bool {
         let is_silent = |proxy: &ReaderProxy| {
             proxy.reliable && proxy.acked < self.sent && proxy.heard.is_none_or(|at| at < since)
         };
-        self.hurried == self.last && self.proxies.values().any(is_silent)
+        let asks = self.asks_left > 0 && self.hurried == self.last && self.proxies.values().any(is_silent);
+        self.asks_left = self.asks_left.saturating_sub(u32::from(asks));
+        asks
     }
 
     /// All that is out is asked for now.
@@ -113,12 +112,20 @@ impl Writer {
     }
 
     /// A write found no room: ask the readers now. Once is enough until there is a new change, as the
-    /// heartbeat timer asks too; a caller that tries again and again must not flood them.
-    pub fn ask_for_room(&mut self) {
-        if self.hurried < self.last {
-            self.hurried = self.last;
-            self.ask_for_acknowledgements();
+    /// heartbeat timer asks too; a caller that tries again and again must not flood them. Returns the time for that timer if
+    /// it has backed off for longer.
+    pub fn ask_for_room(&mut self, now: Time) -> Option<Time> {
+        if self.hurried == self.last {
+            return None;
         }
+        (self.hurried, self.asks_left) = (self.last, limits::ASKS_FOR_ROOM);
+        self.ask_for_acknowledgements();
+        let soon = now + limits::HEARTBEAT_FOR_ROOM;
+        let has_backed_off = self.heartbeat_at != Time::NEVER && self.heartbeat_at > soon;
+        has_backed_off.then(|| {
+            self.heartbeat_at = soon;
+            soon
+        })
     }
 
     /// The heartbeat behind the next fresh changes asks for acknowledgements.

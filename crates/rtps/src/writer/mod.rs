@@ -187,6 +187,8 @@ pub struct Writer {
     hurry: bool,
     /// Somebody waited when this was the last change, and the readers were asked.
     hurried: SequenceNumber,
+    /// How often more the heartbeat timer asks for that soon.
+    asks_left: u32,
     /// How long the readers of a built-in writer take to answer.
     answers: Answers,
     /// LIFESPAN.
@@ -263,6 +265,7 @@ impl Writer {
             offered: VecDeque::new(),
             hurry: false,
             hurried: SequenceNumber::ZERO,
+            asks_left: 0,
             answers: Answers::taking(limits::DISCOVERY_ANSWER),
             lifespan: qos.lifespan,
             expired: SequenceNumber::ZERO,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use taut::{Config, DataReader, DomainParticipant, Error, Guid, GuidPrefix, Sample};
 use taut_perf::terminal;
-use taut_perf::values::counted;
+use taut_perf::words::counted;
 
 use super::peers::{self, Running};
 use super::table::{Screen, Shown};

@@ -27,7 +27,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use taut::Config;
-use taut_perf::values::counted;
+use taut_perf::words::counted;
 
 use crate::args::{DoctorArguments, Network};
 use crate::failure::{End, Failure};

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use taut::{Guid, GuidPrefix, ParticipantSummary};
-use taut_perf::values::counted;
+use taut_perf::words::counted;
 
 use crate::output::escaped;
 

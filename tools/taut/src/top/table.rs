@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use taut::{ClassReport, SpreadReport};
-use taut_perf::values::counted;
+use taut_perf::words::counted;
 
 use crate::list::{place, title};
 use crate::output::escaped;

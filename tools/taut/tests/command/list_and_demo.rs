@@ -152,7 +152,7 @@ fn nothing_stays_of_a_demo_that_was_killed() {
 
 #[test]
 fn a_demo_that_nobody_reads_any_more_ends() {
-    let mut demo = Running::start(taut(170, "demo --seconds 600"));
+    let mut demo = Running::start(taut(171, "demo --seconds 600"));
     assert!(demo.line().contains("received"));
     demo.close_stdout();
     let ended = demo.end();

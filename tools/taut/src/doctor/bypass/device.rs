@@ -4,7 +4,7 @@
 
 use taut::{XdpLayer, XdpMode};
 use taut_nic::Device;
-use taut_perf::values::counted;
+use taut_perf::words::counted;
 
 use super::super::finding::{Finding, Lasts, Mend};
 use super::super::system::System;
