@@ -6,6 +6,15 @@ use taut_base::{Duration, SequenceNumber, Time};
 use super::{ReaderProxy, Writer};
 use crate::limits;
 
+/// A write that found no room.
+#[derive(Default)]
+pub(super) struct Hurried {
+    /// This was the last change then.
+    last: SequenceNumber,
+    /// How often more the heartbeat timer asks for it soon.
+    asks_left: u32,
+}
+
 impl Writer {
     /// The heartbeat timer has run out: each reader that lags is owed one.
     pub fn on_heartbeat_timer(&mut self, now: Time) {
@@ -48,8 +57,10 @@ impl Writer {
         let is_silent = |proxy: &ReaderProxy| {
             proxy.reliable && proxy.acked < self.sent && proxy.heard.is_none_or(|at| at < since)
         };
-        let asks = self.asks_left > 0 && self.hurried == self.last && self.proxies.values().any(is_silent);
-        self.asks_left = self.asks_left.saturating_sub(u32::from(asks));
+        let asks = self.hurried.asks_left > 0
+            && self.hurried.last == self.last
+            && self.proxies.values().any(is_silent);
+        self.hurried.asks_left = self.hurried.asks_left.saturating_sub(u32::from(asks));
         asks
     }
 
@@ -115,10 +126,10 @@ impl Writer {
     /// heartbeat timer asks too; a caller that tries again and again must not flood them. Returns the time for that timer if
     /// it has backed off for longer.
     pub fn ask_for_room(&mut self, now: Time) -> Option<Time> {
-        if self.hurried == self.last {
+        if self.hurried.last == self.last {
             return None;
         }
-        (self.hurried, self.asks_left) = (self.last, limits::ASKS_FOR_ROOM);
+        self.hurried = Hurried { last: self.last, asks_left: limits::ASKS_FOR_ROOM };
         self.ask_for_acknowledgements();
         let soon = now + limits::HEARTBEAT_FOR_ROOM;
         let has_backed_off = self.heartbeat_at != Time::NEVER && self.heartbeat_at > soon;

@@ -45,6 +45,7 @@ use crate::message::Tx;
 use crate::{ReaderIndex, WriterIndex};
 
 use apart::Kept;
+use heartbeats::Hurried;
 use path::PathSizes;
 use proxies::Proxies;
 use shared::Recent;
@@ -185,10 +186,8 @@ pub struct Writer {
     offered: VecDeque<(SequenceNumber, FragmentNumber)>,
     /// Somebody waits for acknowledgements: ask for them with the next heartbeat.
     hurry: bool,
-    /// Somebody waited when this was the last change, and the readers were asked.
-    hurried: SequenceNumber,
-    /// How often more the heartbeat timer asks for that soon.
-    asks_left: u32,
+    /// Somebody waited for room, and the readers were asked.
+    hurried: Hurried,
     /// How long the readers of a built-in writer take to answer.
     answers: Answers,
     /// LIFESPAN.
@@ -264,8 +263,7 @@ impl Writer {
             heartbeat_frag_count: 0,
             offered: VecDeque::new(),
             hurry: false,
-            hurried: SequenceNumber::ZERO,
-            asks_left: 0,
+            hurried: Hurried::default(),
             answers: Answers::taking(limits::DISCOVERY_ANSWER),
             lifespan: qos.lifespan,
             expired: SequenceNumber::ZERO,
