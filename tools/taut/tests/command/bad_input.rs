@@ -73,7 +73,7 @@ fn options_that_a_command_has_no_use_for() {
         ),
         ("perf peers --domain 3", "perf takes no --domain: "),
         ("netd --policy /dev/null --domain 3", "netd takes no --domain: the rules of its policy name"),
-        ("nic plan lo --interface lo", "nic takes no --interface: write `taut nic plan INTERFACE`"),
+        ("nic plan lo --interface lo", "nic takes no --interface: its file names the interface"),
         ("nic plan lo --peer 192.0.2.1", "nic takes no --peer: "),
     ] {
         let line = refusal(bare(arguments));
@@ -245,7 +245,10 @@ fn words_that_are_no_text() {
 #[test]
 fn an_unknown_workload_and_an_impossible_size() {
     let line = refusal(bare("perf lag"));
-    assert!(line.starts_with("taut: unknown workload \"lag\": use latency, throughput, fanout"), "{line}");
+    assert!(
+        line.starts_with("taut: unknown workload \"lag\": use latency, throughput, bursts, fanout"),
+        "{line}"
+    );
     let line = refusal(bare("perf latency --sizes 1T"));
     assert!(line.contains("use bytes, or K and M"), "{line}");
 }
