@@ -254,20 +254,24 @@ fn a_participant_may_end_while_its_listener_waits_for_who_ends_it() {
         let (one, writer, reader) = alone(46, Driver::Threaded, "Full channel");
         // Until the lane is joined, which tells nobody, who writes tells the listener itself.
         let (tell, told) = mpsc::channel();
-        reader.on_data_available(move |_| tell.send(std::thread::current().id()).unwrap());
+        let begin = tell.clone();
+        reader.on_data_available(move |_| tell.send(Some(std::thread::current().id())).unwrap());
         let is_told_here = || {
             writer.write(&Number { value: 1 }).unwrap();
-            told.recv().unwrap() == std::thread::current().id()
+            told.recv().unwrap() == Some(std::thread::current().id())
         };
         while is_told_here() {}
         let (send, heard) = mpsc::sync_channel(0);
-        let (begin, begun) = mpsc::channel();
         on_data(&reader, move || {
-            begin.send(()).unwrap();
+            let _ = begin.send(None);
             let _ = send.send(7);
         });
-        writer.write(&Number { value: 7 }).unwrap();
-        begun.recv().unwrap();
+        // The listener before it may still run, and take one more.
+        let is_told_before = || {
+            writer.write(&Number { value: 7 }).unwrap();
+            told.recv().unwrap().is_some()
+        };
+        while is_told_before() {}
         drop((reader, writer, one));
         assert_eq!(heard.recv(), Ok(7), "the listener goes on to its end");
     });
