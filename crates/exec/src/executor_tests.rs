@@ -541,11 +541,8 @@ fn a_first_promise_reminds_a_driver_that_would_oversleep_it() {
     for later in [0, 1] {
         write.called = called + Duration(later);
         executor.await_next(promise, &write);
-        assert_eq!(
-            holding.sleeps_until(),
-            called + Duration::from_millis(1),
-            "only for what is due before all that it knows"
-        );
+        let due = called + Duration::from_millis(1);
+        assert_eq!(holding.sleeps_until(), due, "only for what is due before all that it knows");
     }
     holding.wake();
 }

@@ -83,14 +83,14 @@ pub const HEARTBEAT_EACH: u32 = 16;
 /// But a stream without pauses is asked for acknowledgements after this all the same. Lower disturbs it
 /// more, higher holds its history longer.
 pub const HEARTBEAT_IN_STREAM: Duration = Duration::from_millis(100);
+/// Heartbeats back off to this while nobody answers.
+pub const HEARTBEAT_MAX: Duration = Duration::from_millis(1_000);
 /// And to this while a write waits for room, if nobody has answered: what is asked and answered may be lost, each time again.
 /// Lower asks who is gone more often, higher has the write wait.
 pub const HEARTBEAT_FOR_ROOM: Duration = Duration::from_millis(100);
 /// So many times for each write that waits. Lower and one that waits for longer is told of room late, higher asks who is silent
 /// for longer when nobody waits any more.
 pub const ASKS_FOR_ROOM: u32 = 100;
-/// Heartbeats back off to this while nobody answers.
-pub const HEARTBEAT_MAX: Duration = Duration::from_millis(1_000);
 /// How long the first answers to discovery are believed to take. Lower asks twice for what is being answered where many
 /// start at once and are slow, higher leaves it unnoticed for longer that one of the first was lost.
 pub const DISCOVERY_ANSWER: Duration = Duration::from_millis(20);
