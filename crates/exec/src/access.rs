@@ -315,10 +315,12 @@ impl Executor {
         }
     }
 
-    /// So many samples that were taken are none of the reader's type. *Cost*: the reader's lock.
+    /// So many samples that were taken are none of the reader's type, which its listener hears. *Cost*: the reader's lock, then
+    /// the token.
     #[cold]
     pub fn note_lost(&self, door: &Door, count: u64) {
         door.side().sample_lost.count(count);
+        self.tell_news(door, Pulled { news: StatusMask::SAMPLE_LOST, ..Pulled::default() });
     }
 
     /// From now on the driver empties the reader's lanes, so that its news are told. In the child of a fork there is none.

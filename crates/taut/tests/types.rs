@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError, mpsc};
 
 use taut::cdr::{
     CdrError, Char, LongDouble, WChar, WString, from_key_payload, from_payload, key_hash, key_to_payload,
@@ -12,7 +12,7 @@ use taut::cdr::{
 use taut::qos::TopicQos;
 use taut::{
     Config, DataReader, DataRepresentationId, DataWriter, DdsType, DomainParticipant, Duration, Octets, Qos,
-    Representation,
+    Representation, StatusMask,
 };
 
 use Representation::{Xcdr1, Xcdr2};
@@ -549,9 +549,12 @@ fn the_log_says_what_the_page_shows() {
     let keyless = there.topic_as::<other::Keyless>("Reading", "Reading", TopicQos::default()).unwrap();
     let keyless = keyless.writer(reliable()).unwrap();
     let (writer, other) = matched::<other::Pose, Pose>("Other", [&there, &here], &reliable());
+    let (tell, told) = mpsc::channel();
+    other.set_listener(move |kinds| tell.send(kinds).unwrap_or_default());
     writer.write(&other::Pose { name: "no pose".into() }).unwrap();
     other.wait(SOON).unwrap();
     assert!(other.take_next().unwrap().is_none());
+    while !told.recv_timeout(SOON.into()).unwrap().intersects(StatusMask::SAMPLE_LOST) {}
     assert_eq!(other.sample_lost_status().total_count, 1);
     let shown = shown();
     assert_eq!(shown.len(), 4, "{shown:?}");

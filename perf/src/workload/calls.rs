@@ -25,6 +25,10 @@ pub const BURSTS: [(u64, u64); 2] = [(1, 1), (100, 10)];
 /// A hundred bursts: what is called once for all of them is a hundredth of a call.
 const DURATION_MS: u64 = 1_000;
 
+/// Nothing is counted for so long after both sides have found each other: what a peer announces at its start is no call of
+/// a burst. Shorter, it is counted with them; longer, it is a round's time.
+const SETTLES: Duration = Duration::from_secs(1);
+
 /// The names of the two sides.
 pub const SIDES: [&str; 2] = ["writer", "reader"];
 
@@ -62,7 +66,7 @@ impl Work for Bursts {
 
     /// Two counters beside two processes.
     fn estimate_s(&self, case: &Case) -> f64 {
-        2.0 * STARTING_S + case.duration_ms as f64 / 1e3
+        2.0 * STARTING_S + SETTLES.as_secs_f64() + case.duration_ms as f64 / 1e3
     }
 
     fn round(&self, bench: &Bench, peer: &Peer, case: &Case) -> Result<Round, Trouble> {
@@ -74,6 +78,7 @@ impl Work for Bursts {
         let writer = Start::near("pub").with("burst", self.demand).with("interval-ns", interval_ns);
         let writer = session.start(writer.with("samples", "").with("remotes", 1))?;
         session.ready(writer)?;
+        std::thread::sleep(SETTLES);
         let [of_writer, of_reader] = SIDES;
         let counters = [
             Counter::attach(bench, of_writer, session.pid(writer))?,

@@ -3,6 +3,8 @@
 //! The only place of the public API that reads a file or the environment.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use taut_base::{Error, Result};
@@ -26,6 +28,9 @@ const NO_SETTINGS: [&str; 8] = [
     "TAUT_TEST",
     "TAUT_ALONE",
 ];
+/// The longest file that is read. Lower refuses a table of many comments, higher takes the memory for what is no file of
+/// settings. *Units*: bytes.
+const LONGEST: u64 = 1 << 20;
 /// The most characters of a value that a refusal shows. Lower and a list is not recognized, higher and the remedy is
 /// not found behind it.
 const MAX_SHOWN: usize = 80;
@@ -92,11 +97,19 @@ fn find(environment: &[(OsString, OsString)]) -> Option<PathBuf> {
 
 fn apply_file(config: &mut Config, path: &Path) -> Result<()> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let mut text = String::new();
+    let len = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
+    let len = len.map_err(|error| {
         Error::BadParameter(format!(
             "configuration file {shown} cannot be read: {error}; correct its name or its rights"
         ))
     })?;
+    if len as u64 > LONGEST {
+        return Err(Error::BadParameter(format!(
+            "configuration file {shown} is longer than {} MiB: it is another file than is meant",
+            LONGEST >> 20
+        )));
+    }
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let line = error
             .span()
@@ -265,6 +278,8 @@ mod tests {
         assert_eq!(load(None, &pairs).unwrap().domain_id, 9);
         let gone = environment(&[(CONFIG, "/nowhere/taut.toml")]);
         assert!(load(None, &gone).unwrap_err().to_string().contains("/nowhere/taut.toml cannot be read"));
+        let endless = environment(&[(CONFIG, "/dev/zero")]);
+        assert!(load(None, &endless).unwrap_err().to_string().contains("/dev/zero is longer than 1 MiB"));
     }
 
     #[test]
