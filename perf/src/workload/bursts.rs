@@ -8,10 +8,9 @@ use crate::args::Options;
 use crate::bench::Bench;
 use crate::case::{COUNT_MOST, Case};
 use crate::catalog::Peer;
-use crate::contract::figure;
 use crate::samples;
 use crate::session::{Session, Start, Trouble};
-use crate::workload::traffic::{STARTING_S, exchange};
+use crate::workload::traffic::{STARTING_S, delivered, exchange};
 use crate::workload::{Figure, Round, Work, or, transports};
 
 /// What a control loop sends.
@@ -86,29 +85,19 @@ impl Work for Bursts {
             .with("samples", "");
         let reader = Start::far("sub").with("samples", file.display());
         let ran = exchange(session, case, writer, vec![reader], &mut |_| {})?;
-        let taken = &ran.servers[0];
-        let (sent, received) = (figure(&ran.sender, "sent"), figure(taken, "received"));
-        if received == 0 {
-            return Err(Trouble::Failed(format!("nothing was received of {sent} samples")));
-        }
+        let of = delivered(&ran.sender, &ran.servers[0])?;
         let times = samples::bursts(&records(&file, case.warmup)?, self.demand).map_err(Trouble::Failed)?;
-        let lost = sent.saturating_sub(received);
         if times.whole.is_empty() {
+            let (lost, sent) = (of.lost, of.cpu_samples);
             return Err(Trouble::Failed(format!("no burst arrived whole: {lost} of {sent} samples lost")));
         }
         Ok(Round {
             times: vec![(Figure::Burst, times.whole), (Figure::OneWay, times.samples)],
-            samples: received,
-            cpu_samples: sent + case.warmup,
-            lost,
-            expected: Some(sent),
-            out_of_order: figure(taken, "out_of_order"),
-            duplicates: figure(taken, "duplicates"),
-            corrupt: figure(taken, "corrupt"),
+            cpu_samples: of.cpu_samples + case.warmup,
             usage: ran.usage,
             wait: ran.wait,
             flaw: ran.flaw,
-            ..Round::default()
+            ..of
         })
     }
 }

@@ -8,12 +8,11 @@ use crate::args::Options;
 use crate::bench::Bench;
 use crate::case::Case;
 use crate::catalog::Peer;
-use crate::contract::figure;
 use crate::counter::Counter;
 use crate::record::Pace;
 use crate::session::{Session, Start, Trouble};
 use crate::workload::throughput::{finish, timed};
-use crate::workload::traffic::{STARTING_S, stop_limit};
+use crate::workload::traffic::{STARTING_S, delivered, stop_limit};
 use crate::workload::{Round, Work, or, transports};
 
 /// What a control loop sends.
@@ -93,36 +92,18 @@ impl Work for Bursts {
             calls.push(counter.end()?);
         }
         session.say(writer, "go");
-        let sent = figure(&session.done(writer)?, "sent");
+        let sent = session.done(writer)?;
         session.say(reader, "end");
         let taken = session.done(reader)?;
         let flaw = session.finish()?;
-        let received = figure(&taken, "received");
-        if received == 0 {
-            return Err(Trouble::Failed(format!("nothing was received of {sent} samples")));
-        }
-        let lost = sent.saturating_sub(received);
+        let of = delivered(&sent, &taken)?;
         let pace = Pace {
             demand: self.demand,
             interval_ms: self.interval_ms,
             samples_per_s: 0.0,
-            expected: sent,
-            lost,
+            expected: of.cpu_samples,
+            lost: of.lost,
         };
-        Ok(Round {
-            samples: received,
-            cpu_samples: sent,
-            lost,
-            expected: Some(sent),
-            out_of_order: figure(&taken, "out_of_order"),
-            duplicates: figure(&taken, "duplicates"),
-            corrupt: figure(&taken, "corrupt"),
-            usage,
-            paces: vec![pace],
-            calls,
-            wait,
-            flaw,
-            ..Round::default()
-        })
+        Ok(Round { usage, paces: vec![pace], calls, wait, flaw, ..of })
     }
 }

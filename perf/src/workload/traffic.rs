@@ -6,7 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::accounting::Usage;
 use crate::case::Case;
+use crate::contract::figure;
 use crate::session::{Session, Start, Told, Trouble};
+use crate::workload::Round;
 
 /// Starting two processes, matching them and ending them: for the plan only. Some need 0.1 s, some 2 s.
 pub const STARTING_S: f64 = 0.2;
@@ -33,6 +35,24 @@ pub struct Ran {
     pub wait: String,
     /// What went wrong after the figures were complete.
     pub flaw: Option<String>,
+}
+
+/// What became of the samples that one process has sent to another one, without their times.
+pub fn delivered(sender: &Map<String, Value>, taken: &Map<String, Value>) -> Result<Round, Trouble> {
+    let (sent, received) = (figure(sender, "sent"), figure(taken, "received"));
+    if received == 0 {
+        return Err(Trouble::Failed(format!("nothing was received of {sent} samples")));
+    }
+    Ok(Round {
+        samples: received,
+        cpu_samples: sent,
+        lost: sent.saturating_sub(received),
+        expected: Some(sent),
+        out_of_order: figure(taken, "out_of_order"),
+        duplicates: figure(taken, "duplicates"),
+        corrupt: figure(taken, "corrupt"),
+        ..Round::default()
+    })
 }
 
 /// Until when the sender must have said `stop`.

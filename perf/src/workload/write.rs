@@ -4,10 +4,9 @@ use crate::args::Options;
 use crate::bench::Bench;
 use crate::case::Case;
 use crate::catalog::Peer;
-use crate::contract::figure;
 use crate::samples;
 use crate::session::{Session, Start, Trouble};
-use crate::workload::traffic::exchange;
+use crate::workload::traffic::{delivered, exchange};
 use crate::workload::{Figure, Round, Work, or, transports};
 
 /// HDDS's sizes.
@@ -49,21 +48,14 @@ impl Work for Write {
         if writes.is_empty() {
             return Err(Trouble::failed("nothing was written"));
         }
-        let sub = &ran.servers[0];
-        let sent = figure(&ran.sender, "sent");
         Ok(Round {
             samples: writes.len() as u64,
             cpu_samples: records.len() as u64,
-            lost: sent.saturating_sub(figure(sub, "received")),
-            expected: Some(sent),
-            out_of_order: figure(sub, "out_of_order"),
-            duplicates: figure(sub, "duplicates"),
-            corrupt: figure(sub, "corrupt"),
             times: vec![(Figure::Write, writes)],
             usage: ran.usage,
             wait: ran.wait,
             flaw: ran.flaw,
-            ..Round::default()
+            ..delivered(&ran.sender, &ran.servers[0])?
         })
     }
 }
