@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use taut_base::{Duration, Time};
 use taut_dcps::DomainParticipant;
-use taut_lock::MutexGuard;
+use taut_lock::{Mutex, MutexGuard};
 use taut_port::{Frame, Traffic};
 use taut_port_udp::weight;
 use taut_rtps::TxClass;
@@ -30,6 +30,10 @@ const LOOKS: usize = 100;
 /// Steps in a round for what was put aside of discovery; the next round goes on. What comes for the user meanwhile may put more
 /// aside. Lower takes more rounds, higher has timers wait for longer.
 const ASIDE_STEPS: usize = 8;
+
+/// Looks at a card's queues, each some tens of ns, between two questions to the kernel of who is about to sleep. Lower makes
+/// more system calls, higher is late to what comes by sockets, by timers and from other threads.
+const LOOKS_AT_QUEUES: u32 = 16;
 
 /// After so much of lower classes' steps the user's sources are looked at again. Lower makes more system calls, higher has
 /// samples wait behind so much more than one step. *Range*: well above what the call takes.
@@ -197,11 +201,7 @@ impl Inner {
         // Who holds a sample from here on knows until when this looks. What is held already is not looked at meanwhile.
         let Some(next) = self.holding.next_look(now) else { return self.watch.find(ready) };
         let looks = self.holding.until() == Time::NEVER && !self.port_spin.does_without();
-        let look = || {
-            self.watch.find(ready);
-            ready.is_any() || ready.take_reminded()
-        };
-        if looks && self.port_spin.look_now(self.spin, Some(next), &AT_PORT, look) && ready.is_any() {
+        if looks && self.look_before_sleep(now, next, ready) && ready.is_any() {
             return;
         }
         let mut just_now = (!looks).then_some(now);
@@ -211,6 +211,33 @@ impl Inner {
             let Some(next) = self.holding.next_look(now) else { return self.watch.find(ready) };
             self.watch.sleep_until(now, next, ready);
         }
+    }
+
+    /// Looks for what comes before `next`. Queues of a card tell by their counters, which costs no call; the kernel, who tells
+    /// of all else, is asked now and then. Returns whether it helped, or the sleep is to end sooner.
+    fn look_before_sleep(&self, now: Time, next: Time, ready: &mut Readable) -> bool {
+        // Nobody else but whoever drives looks there.
+        let mut hand = self.hand.as_ref().map(Mutex::lock);
+        let mut queues = hand.as_deref_mut().filter(|hand| hand.has_queues());
+        // Where frames come one behind the other each look begins anew, and finds one at once.
+        let mut looks_left = if self.polling.is_to_ask(now) { 0 } else { LOOKS_AT_QUEUES };
+        let look = || {
+            if let Some(queues) = queues.as_deref_mut()
+                && looks_left > 0
+            {
+                looks_left -= 1;
+                queues.look(now, ready);
+                if !ready.is_any() {
+                    std::hint::spin_loop();
+                }
+                return ready.is_any();
+            }
+            looks_left = LOOKS_AT_QUEUES;
+            self.polling.note_asked(now);
+            self.watch.find(ready);
+            ready.is_any() || ready.take_reminded()
+        };
+        self.port_spin.look_now(self.spin, Some(next), &AT_PORT, look)
     }
 
     /// Runs the jobs that are due, highest class first. Between two of them others come first. The caller has the

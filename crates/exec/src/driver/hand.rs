@@ -55,6 +55,11 @@ impl Hand {
         }
     }
 
+    /// Are they queues that tell by their counters?
+    pub fn has_queues(&self) -> bool {
+        matches!(self, Hand::Queues(looks) if !looks.is_empty())
+    }
+
     /// Looks at these queues from now on. The others are to be free: whoever looks at one keeps it.
     pub fn look_at(&mut self, queues: Vec<Glance>) {
         if let Hand::Queues(looks) = self {

@@ -126,6 +126,12 @@ impl Polling {
         is_news
     }
 
+    /// Is it time to ask the kernel, for who looks at sources itself?
+    #[inline]
+    pub fn is_to_ask(&self, now: Time) -> bool {
+        now.0 >= self.ask_kernel_at.load(Ordering::Relaxed)
+    }
+
     /// The kernel is asked for all sources just now.
     #[inline]
     pub fn note_asked(&self, now: Time) {
@@ -256,7 +262,7 @@ impl Inner {
     fn glance_by(&self, mut hand: Option<&mut Hand>, now: Time) -> Readable {
         let mut ready = Readable::default();
         let looks = self.look_at_sources(hand.as_deref_mut(), now, &mut ready);
-        if !looks || now.0 >= self.polling.ask_kernel_at.load(Ordering::Relaxed) {
+        if !looks || self.polling.is_to_ask(now) {
             self.ask_kernel(hand, now, &mut ready);
         }
         ready
