@@ -166,7 +166,7 @@ impl Executor {
         participant.set_wall_clock(monotonic_now(), wall_clock_now());
         let region = neighbours.own.as_ref().map_or_else(|| Region::heap(PAGE), Own::bell);
         let bell = Bell::new(region).expect("invariant: a page is enough for a word");
-        let hand = Hand::open(config.driver, &mut port);
+        let hand = Hand::open(&mut port);
         let watch = Watch::new(&port, hand.as_ref())?;
         let core = Core::new(participant, port, Recorder::new(config.longest_step));
         let inner = Arc::new_cyclic(|me| Inner {

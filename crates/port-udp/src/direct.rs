@@ -1,4 +1,4 @@
-//! One socket read without the port, by a driver that polls.
+//! One socket read without the port, by a driver that looks.
 //!
 //! Owns one buffer, so that a look needs nothing that others use. A look that finds a datagram has it already: a wait
 //! that tells of it first is a system call more on the way of each sample.
@@ -16,7 +16,7 @@ use crate::sys::{Head, receive_one};
 
 /// Looks at one socket; see [`UdpPort::direct`].
 pub struct Direct {
-    socket: UdpSocket,
+    socket: Arc<UdpSocket>,
     slot: Slot,
     found: Option<Head>,
     /// The kernel joins datagrams, and only a burst tells where one ends.
@@ -49,9 +49,9 @@ impl Direct {
 impl UdpPort {
     /// What looks at the socket with the index [`Direct::SOURCE`].
     ///
-    /// *Cost*: a descriptor and a buffer of 64 KiB. *Errors*: `None` if the system has no descriptor left.
+    /// *Cost*: a buffer of 64 KiB, of which only what datagrams are long takes memory. `None`: there is no such socket.
     pub fn direct(&mut self) -> Option<Direct> {
-        let socket = self.receiver.socket(Direct::SOURCE)?.try_clone().ok()?;
+        let socket = Arc::clone(self.receiver.socket(Direct::SOURCE)?);
         let joined = Arc::clone(&self.receiver.joined);
         Some(Direct { socket, slot: self.receiver.claim(), found: None, joined })
     }

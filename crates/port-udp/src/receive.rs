@@ -53,7 +53,7 @@ pub fn weight(len: usize) -> usize {
 
 /// A socket, and how it has been used of late.
 pub(crate) struct Receiving {
-    pub(crate) socket: UdpSocket,
+    pub(crate) socket: Arc<UdpSocket>,
     pub(crate) traffic: Traffic,
     /// What its last datagram took of the budget.
     weight: usize,
@@ -93,7 +93,7 @@ impl Receiver {
         let mut add = |traffic, of_traffic: Vec<UdpSocket>| {
             let first = sockets.len();
             sockets.extend(of_traffic.into_iter().map(|socket| Receiving {
-                socket,
+                socket: Arc::new(socket),
                 traffic,
                 weight: 1,
                 burst: FIRST_BURST,
@@ -109,11 +109,11 @@ impl Receiver {
     }
 
     pub(crate) fn sockets(&self) -> impl Iterator<Item = (usize, &UdpSocket, Traffic)> {
-        self.sockets.iter().enumerate().map(|(index, of)| (index, &of.socket, of.traffic))
+        self.sockets.iter().enumerate().map(|(index, of)| (index, &*of.socket, of.traffic))
     }
 
     /// The socket with this index.
-    pub(crate) fn socket(&self, index: usize) -> Option<&UdpSocket> {
+    pub(crate) fn socket(&self, index: usize) -> Option<&Arc<UdpSocket>> {
         self.sockets.get(index).map(|of| &of.socket)
     }
 

@@ -15,6 +15,7 @@ use crate::account::jobs::{Done, JobClass};
 use crate::clock::monotonic_now;
 use crate::core::Core;
 use crate::driver::driving::Driving;
+use crate::driver::hand::Hand;
 use crate::driver::waiting::AT_PORT;
 use crate::driver::watch::Readable;
 use crate::executor::Inner;
@@ -30,10 +31,6 @@ const LOOKS: usize = 100;
 /// Steps in a round for what was put aside of discovery; the next round goes on. What comes for the user meanwhile may put more
 /// aside. Lower takes more rounds, higher has timers wait for longer.
 const ASIDE_STEPS: usize = 8;
-
-/// Looks at a card's queues, each some tens of ns, between two questions to the kernel of who is about to sleep. Lower makes
-/// more system calls, higher is late to what comes by sockets, by timers and from other threads.
-const LOOKS_AT_QUEUES: u32 = 16;
 
 /// After so much of lower classes' steps the user's sources are looked at again. Lower makes more system calls, higher has
 /// samples wait behind so much more than one step. *Range*: well above what the call takes.
@@ -213,28 +210,26 @@ impl Inner {
         }
     }
 
-    /// Looks for what comes before `next`. Queues of a card tell by their counters, which costs no call; the kernel, who tells
-    /// of all else, is asked now and then. Returns whether it helped, or the sleep is to end sooner.
+    /// Looks for what comes before `next`, as who polls does: where samples come, and now and then by the kernel at all there
+    /// is. Returns whether it helped, or the sleep is to end sooner.
     fn look_before_sleep(&self, now: Time, next: Time, ready: &mut Readable) -> bool {
         // Nobody else but whoever drives looks there.
         let mut hand = self.hand.as_ref().map(Mutex::lock);
-        let mut queues = hand.as_deref_mut().filter(|hand| hand.has_queues());
-        // Where frames come one behind the other each look begins anew, and finds one at once.
-        let mut looks_left = if self.polling.is_to_ask(now) { 0 } else { LOOKS_AT_QUEUES };
+        let most = hand.as_deref().map_or(0, Hand::looks);
+        // Where samples come one behind the other each look begins anew, and finds one at once.
+        let mut left = if self.polling.is_to_ask(now) { 0 } else { most };
         let look = || {
-            if let Some(queues) = queues.as_deref_mut()
-                && looks_left > 0
+            if let Some(hand) = hand.as_deref_mut().filter(|_| left > 0)
+                && hand.look(now, ready)
             {
-                looks_left -= 1;
-                queues.look(now, ready);
+                left -= 1;
                 if !ready.is_any() {
                     std::hint::spin_loop();
                 }
                 return ready.is_any();
             }
-            looks_left = LOOKS_AT_QUEUES;
-            self.polling.note_asked(now);
-            self.watch.find(ready);
+            left = most;
+            self.ask_kernel(hand.as_deref_mut(), now, ready);
             ready.is_any() || ready.take_reminded()
         };
         self.port_spin.look_now(self.spin, Some(next), &AT_PORT, look)

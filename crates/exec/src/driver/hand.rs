@@ -1,5 +1,5 @@
-//! What a driver looks at itself, without the token, and what it has in hand of it: a socket while it polls, or the queue
-//! of a device that nobody can sleep on.
+//! What a driver looks at itself, without the token, and what it has in hand of it: a socket or queues, always while it
+//! polls, and before it sleeps; or the queue of a device that nobody can sleep on.
 //!
 //! A look at a socket that is a receive call saves the call that tells of the datagram first. Other sockets are found by
 //! the kernel, once in a while as long as nothing for samples comes there, and at each look if something does.
@@ -11,7 +11,6 @@ use taut_port_dpdk::Incoming;
 use taut_port_udp::Direct;
 use taut_port_xdp::Glance;
 
-use crate::config::Driver;
 use crate::driver::watch::Readable;
 use crate::net::ports::{HAND, Ports, QUEUES};
 
@@ -29,17 +28,14 @@ pub(crate) enum Hand {
 }
 
 impl Hand {
-    /// The device's or the queues', or a socket's for drivers that poll where no frames come past the kernel.
-    pub fn open(driver: Driver, port: &mut Ports) -> Option<Hand> {
+    /// The device's or the queues', or a socket's where no frames come past the kernel.
+    pub fn open(port: &mut Ports) -> Option<Hand> {
         #[cfg(feature = "dpdk")]
         if let Some(incoming) = port.frames.as_mut().and_then(|frames| frames.incoming()) {
             return Some(Hand::Device(Box::new(incoming)));
         }
         if let Some(frames) = &port.frames {
             return Some(Hand::Queues(frames.looks()));
-        }
-        if driver == Driver::Threaded {
-            return None;
         }
         let users = port.udp.fds().filter(|of| of.traffic == Traffic::User).count() as u64;
         let direct = port.udp.direct()?;
@@ -55,9 +51,16 @@ impl Hand {
         }
     }
 
-    /// Are they queues that tell by their counters?
-    pub fn has_queues(&self) -> bool {
-        matches!(self, Hand::Queues(looks) if !looks.is_empty())
+    /// How many looks who is about to sleep makes here from one question to the kernel to the next, some microsecond: a queue
+    /// tells in tens of ns, a socket in a quarter of a microsecond. Lower makes more system calls, higher is late to what comes
+    /// by other sockets, by timers and from other threads.
+    pub const fn looks(&self) -> u32 {
+        match self {
+            Hand::Socket(_) => 4,
+            Hand::Queues(_) => 16,
+            #[cfg(feature = "dpdk")]
+            Hand::Device(_) => 16,
+        }
     }
 
     /// Looks at these queues from now on. The others are to be free: whoever looks at one keeps it.

@@ -269,7 +269,7 @@ impl Inner {
     }
 
     #[inline(never)]
-    fn ask_kernel(&self, hand: Option<&mut Hand>, now: Time, ready: &mut Readable) {
+    pub fn ask_kernel(&self, hand: Option<&mut Hand>, now: Time, ready: &mut Readable) {
         self.polling.note_asked(now);
         self.watch.find(ready);
         if let Some(hand) = hand {

@@ -23,9 +23,9 @@ pub(crate) struct Pace {
     pauses: u32,
     /// Does it count for looks that the first one finds something?
     counts_at_once: bool,
-    /// After a longer time between two looks the thread was stopped meanwhile, and what it then finds is nothing that it
-    /// has seen coming: on one core who it waits for took its place, as if it had slept. Lower and a slow look counts as
-    /// one in vain, higher has one core looked on.
+    /// After a longer time from the begin of one look to the next the thread was stopped meanwhile, and what it then finds is
+    /// nothing that it has seen coming: on one core who it waits for took its place, as if it had slept. Lower and a slow look
+    /// counts as one in vain, higher has one core looked on. The look that finds may take its time: it may copy what it finds.
     stop: Duration,
 }
 
@@ -40,8 +40,7 @@ const FOR_ROOM: Pace = Pace { looks: 1, pauses: 32, counts_at_once: true, stop: 
 /// of who was woken and ran first.
 pub(crate) const AT_PORT: Pace = Pace { looks: 2, pauses: 0, counts_at_once: false, stop: STOP };
 
-/// Looks between two readings of the clock take up to 2 us, and who took the place of the thread has received, answered
-/// and gone to sleep.
+/// A look takes up to 1 us, and who took the place of the thread has received, answered and gone to sleep.
 const STOP: Duration = Duration::from_micros(4);
 
 /// Waits without a look after looks in vain, at most. Lower and one who waits for what never comes at once,
@@ -131,10 +130,14 @@ impl Spin {
             self.left.store(self.pause.load(Ordering::Relaxed), Ordering::Relaxed);
             return true;
         }
+        let mut last = now;
         while now < end {
             for _ in 0..pace.looks {
+                let begun = if pace.stop == NEVER { last } else { clock() };
+                let stopped = begun.since(last) > pace.stop;
+                last = begun;
                 if ready() {
-                    if pace.stop != NEVER && clock() > now + pace.stop {
+                    if stopped {
                         self.note_vain();
                     } else {
                         // Not at once 0: a stop may have been too short to be known as one.
@@ -401,10 +404,11 @@ mod tests {
         let (mut looks, mut waits) = (0, 0);
         while looks < 13 {
             waits += 1;
+            let mut stopped = false;
             timed.look(BRIEF, &pace, || {
+                looks += u32::from(stopped);
                 timed.pass(STOP);
-                looks += 1;
-                true
+                std::mem::replace(&mut stopped, true)
             });
         }
         assert_eq!(
@@ -412,6 +416,20 @@ mod tests {
             13 + (1 + 3 + 7 + 15 + 31 + 63 + 127 + 255 + 511 + 1_023 * 3),
             "as if none had found anything"
         );
+    }
+
+    #[test]
+    fn a_look_that_takes_long_finds_what_is_long() {
+        let (timed, mut found) = (Timed::default(), 0);
+        (0..100).for_each(|_| {
+            let mut looks = 0;
+            found += u32::from(timed.look(BRIEF.times(2), &AT_PORT, || {
+                looks += 1;
+                timed.pass(STOP.times((looks > 1).into()));
+                looks > 1
+            }));
+        });
+        assert_eq!((found, timed.spin.pause.load(Ordering::Relaxed)), (100, 0));
     }
 
     #[test]
