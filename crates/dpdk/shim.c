@@ -316,6 +316,7 @@ struct taut_dpdk_setup {
 	uint16_t tx_queues;
 	uint16_t rx_descriptors;
 	uint16_t tx_descriptors;
+	uint8_t takes_tags_off;
 };
 
 struct taut_dpdk_statistics {
@@ -390,6 +391,7 @@ int taut_dpdk_configure(uint16_t port, struct taut_dpdk_setup *setup, uint32_t m
 
 	memset(&conf, 0, sizeof(conf));
 	conf.rxmode.mtu = mtu;
+	conf.rxmode.offloads = setup->takes_tags_off ? RTE_ETH_RX_OFFLOAD_VLAN_STRIP : 0;
 	result = rte_eth_dev_configure(port, setup->rx_queues, setup->tx_queues, &conf);
 	if (result != 0)
 		return result;
@@ -706,7 +708,37 @@ void taut_dpdk_cut(struct rte_mbuf *frame, uint16_t len)
 	rte_pktmbuf_trim(frame, len);
 }
 
-/* Each frame that it returns is in one piece; adds those that cannot be to `split`, which are gone. */
+/* The tag of a frame stands beside it: puts it where it was. */
+static bool put_tag(struct rte_mbuf *frame)
+{
+	const uint8_t tag[RTE_VLAN_HLEN] = { 0x81, 0, (uint8_t)(frame->vlan_tci >> 8), (uint8_t)frame->vlan_tci };
+	const size_t stations = 2 * RTE_ETHER_ADDR_LEN;
+	char *start;
+
+	if (rte_pktmbuf_data_len(frame) < stations)
+		return true;
+	start = rte_pktmbuf_prepend(frame, RTE_VLAN_HLEN);
+	if (start == NULL)
+		return false;
+	memmove(start, start + RTE_VLAN_HLEN, stations);
+	memcpy(start + stations, tag, sizeof(tag));
+	return true;
+}
+
+/* Has a frame be in one piece, with its tag. */
+static bool make_whole(struct rte_mbuf *frame)
+{
+	if (frame->nb_segs > 1 && rte_pktmbuf_linearize(frame) != 0)
+		return false;
+	return (frame->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0 || put_tag(frame);
+}
+
+static bool is_whole(const struct rte_mbuf *frame)
+{
+	return frame->nb_segs == 1 && (frame->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0;
+}
+
+/* Each frame that it returns is whole; adds those that cannot be to `split`, which are gone. */
 uint16_t taut_dpdk_rx(uint16_t port, uint16_t queue, struct rte_mbuf **frames, uint16_t room, uint64_t *split)
 {
 	uint16_t came, at, kept = 0;
@@ -716,7 +748,7 @@ uint16_t taut_dpdk_rx(uint16_t port, uint16_t queue, struct rte_mbuf **frames, u
 	came = rte_eth_rx_burst(port, queue, frames, room);
 	leave(port, IN);
 	for (at = 0; at < came; at++) {
-		if (likely(frames[at]->nb_segs == 1) || rte_pktmbuf_linearize(frames[at]) == 0) {
+		if (likely(is_whole(frames[at])) || make_whole(frames[at])) {
 			frames[kept++] = frames[at];
 		} else {
 			rte_pktmbuf_free(frames[at]);

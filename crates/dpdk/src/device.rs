@@ -254,6 +254,9 @@ impl Device {
             tx_queues: config.tx_queues,
             rx_descriptors: config.rx_descriptors,
             tx_descriptors: config.tx_descriptors,
+            // The kernel gives it tags beside the frames, and it cannot put them back into these, whose bytes are outside
+            // of DPDK's own: it says so for each one. The shim can.
+            takes_tags_off: (self.driver == AF_PACKET).into(),
         };
         // A driver has Ethernet's, and what is longer than the kernel's interface takes is lost there.
         let narrower = Some(facts.kernel_mtu).filter(|mtu| (1..ETHERNET_MTU).contains(mtu));

@@ -48,6 +48,7 @@ pub(crate) struct Setup {
     pub tx_queues: u16,
     pub rx_descriptors: u16,
     pub tx_descriptors: u16,
+    pub takes_tags_off: u8,
 }
 
 /// struct taut_dpdk_pool.
