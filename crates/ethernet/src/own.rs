@@ -16,7 +16,7 @@ use taut_base::{Duration, Locator, Time};
 
 use crate::arp::{self, Arp};
 use crate::fragments::Fragments;
-use crate::header::{Header, Mac, Opened, Station};
+use crate::header::{Header, Mac, Opened, Station, Tag};
 use crate::hops::Hops;
 use crate::ipv4::{self, Packet};
 use crate::layer::{Datagram, FrameEnds, NoRoute, Refused};
@@ -97,6 +97,11 @@ impl OwnIp {
             defend_at: Time(0),
             to_tell: None,
         }
+    }
+
+    /// What is said from here on has this tag, as datagrams have.
+    pub(crate) fn set_tag(&mut self, tag: Option<Tag>) {
+        self.station.tag = tag;
     }
 
     /// Where the participant is reached.

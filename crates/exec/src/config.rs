@@ -51,6 +51,12 @@ pub struct DpdkChoice {
     pub huge_pages: bool,
     /// Further arguments for DPDK.
     pub arguments: Vec<String>,
+    /// The VLAN that its frames are of, and that they are to be of that are taken (IEEE 802.1Q); `None`: of none. *Range*:
+    /// 1 to 4,094.
+    pub vlan: Option<u16>,
+    /// The priorities in tags (PCP): from which TRANSPORT_PRIORITY on which one, 0 below. Empty: no tag, or 0 in that of the
+    /// VLAN. *Range*: 0 to 7.
+    pub priorities: Vec<(i32, u8)>,
     /// Its address of IPv4, for peers that speak UDP; `None`: frames without IP.
     pub own: Option<OwnAddress>,
 }

@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 use taut_base::{Error, Locator, Result, Time};
 use taut_dpdk::{Burst, Device, DeviceConfig, Eal, EalConfig, Memory, RxQueues};
-use taut_ethernet::{BARE_SHIFT, Carrier, LENT, Layer, OwnIp, Put, Reached, Station, Stats, UDP_SHIFT};
+use taut_ethernet::{
+    BARE_SHIFT, Carrier, LENT, Layer, OwnIp, Put, Reached, Station, Stats, Tag, UDP_SHIFT, shift_with_tag,
+};
 use taut_mem::Chunks;
 use taut_port::Frame;
 
@@ -30,6 +32,9 @@ pub struct DpdkConfig {
     pub huge_pages: bool,
     /// Further arguments for DPDK, as it documents them.
     pub arguments: Vec<String>,
+    /// The tag that frames carry, if they carry one, with its priority until [`DpdkPort::set_mark`] says another. Of what
+    /// comes only frames of the same network are taken.
+    pub tag: Option<Tag>,
 }
 
 /// Looks for frames without the port; see [`DpdkPort::incoming`].
@@ -83,11 +88,14 @@ impl DpdkPort {
         };
         let eal = Eal::start(&eal).map_err(refused)?;
         let shift = if matches!(reached, Reached::Bare(_)) { BARE_SHIFT } else { UDP_SHIFT };
+        // A tag of no network may be missing in what others send.
+        let has_tags = config.tag.is_some_and(|tag| tag.network != 0);
+        let shift = if has_tags { shift_with_tag(shift) } else { shift };
         let frames = DeviceConfig { lent_frames: LENT, shift, ..DeviceConfig::default() };
         let mut device = Device::open(eal, &config.device, &frames).map_err(refused)?;
         // Virtual devices that have no such choice receive all.
         let _ = device.receive_groups();
-        let station = Station { mac: device.mac(), tag: None };
+        let station = Station { mac: device.mac(), tag: config.tag };
         let layer = Layer::open(device.name(), 0, station.mac, reached)?;
         let mtu = usize::from(device.mtu());
         let room = mtu + station.header_len();
@@ -101,12 +109,22 @@ impl DpdkPort {
         Some(Incoming { come: Burst::new(), queues })
     }
 
-    /// What was opened, for people: `net_memif0 (net_memif), MTU 1500, without IP`.
+    /// What was opened, for people: `net_memif0 (net_memif), MTU 1500, without IP, VLAN 5`.
     pub fn describe(&self) -> String {
         let layer = self.carrier.layer().own().map(|own| (own.address().address, own.address().prefix_len));
         let layer =
             layer.map_or("without IP".into(), |(address, prefix_len)| format!("{address}/{prefix_len}"));
-        format!("{} ({}), MTU {}, {layer}", self.device.name(), self.device.driver(), self.device.mtu())
+        let vlan = self.carrier.station().tag.filter(|tag| tag.network != 0);
+        let vlan = vlan.map(|tag| format!(", VLAN {}", tag.network)).unwrap_or_default();
+        let (name, driver, mtu) = (self.device.name(), self.device.driver(), self.device.mtu());
+        format!("{name} ({driver}), MTU {mtu}, {layer}{vlan}")
+    }
+
+    /// What is sent from now on has this differentiated services code point, and this priority in its tag if it has one.
+    #[inline]
+    pub fn set_mark(&mut self, mark: u8, priority: u8) {
+        self.carrier.set_mark(mark);
+        self.carrier.set_priority(priority);
     }
 
     /// How datagrams become frames.

@@ -51,7 +51,7 @@ mod ways;
 pub use config::{DEFAULT_GROUP, Ipv6, Multicast, PortMapping, UdpConfig};
 pub use direct::Direct;
 pub use interface::{Interface, MAX_INTERFACES, interfaces};
-pub use mark::{MARKS, queue_of};
+pub use mark::{MARKS, mark_of, queue_of};
 pub use port::{Source, UdpPort};
 pub use receive::weight;
 pub use stats::{ErrnoCounts, Stats};

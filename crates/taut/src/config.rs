@@ -124,6 +124,13 @@ pub struct Config {
     pub dpdk_address: String,
     /// The router of that network, as `10.0.0.1`, for peers beyond it; empty: none.
     pub dpdk_gateway: String,
+    /// The VLAN on that device (IEEE 802.1Q): frames carry its tag, and of what comes only frames with it are taken; `None`:
+    /// none. *Range*: 1 to 4,094.
+    pub dpdk_vlan: Option<u16>,
+    /// The priorities in the tags of frames on that device (PCP), for switches and network cards that let some go first: from
+    /// which TRANSPORT_PRIORITY of the writer on, and which; all else has 0. They stand in the tag of `dpdk_vlan`, else in
+    /// one of no network. Empty: 0 in that of `dpdk_vlan`, else no tag. *Range*: 0 to 7.
+    pub dpdk_priority_pcp: Vec<(i32, u8)>,
     /// DPDK has its memory in huge pages, which cards need mostly.
     pub dpdk_huge_pages: bool,
     /// Further arguments for DPDK. It starts once in a process: all participants have the same.
@@ -200,6 +207,8 @@ impl Default for Config {
             dpdk_device: String::new(),
             dpdk_address: String::new(),
             dpdk_gateway: String::new(),
+            dpdk_vlan: None,
+            dpdk_priority_pcp: Vec::new(),
             dpdk_huge_pages: false,
             dpdk_arguments: Vec::new(),
             local: true,
@@ -281,6 +290,8 @@ impl Config {
                 device: self.dpdk_device.clone(),
                 huge_pages: self.dpdk_huge_pages,
                 arguments: self.dpdk_arguments.clone(),
+                vlan: self.dpdk_vlan,
+                priorities: self.dpdk_priority_pcp.clone(),
                 own,
             }))),
             (false, false) => Err(Error::BadParameter(

@@ -51,13 +51,17 @@ const LENT: usize = 4_096;
 enum Layer {
     Ip,
     Bare,
-    /// Over memif, with an address of IP at each end or without.
+    /// Over memif, with an address of IP at each end or without, and in a VLAN or none.
     #[cfg(feature = "dpdk")]
-    Dpdk([&'static str; 2]),
+    Dpdk([&'static str; 2], Option<u16>),
 }
 
 #[cfg(feature = "dpdk")]
-const DPDK: [Layer; 2] = [Layer::Dpdk(["10.99.0.1/24", "10.99.0.2/24"]), Layer::Dpdk(["", ""])];
+const ADDRESSES: [&str; 2] = ["10.99.0.1/24", "10.99.0.2/24"];
+#[cfg(feature = "dpdk")]
+const DPDK: [Layer; 2] = [Layer::Dpdk(ADDRESSES, None), Layer::Dpdk(["", ""], None)];
+#[cfg(feature = "dpdk")]
+const DPDK_IN_VLAN: [Layer; 2] = [Layer::Dpdk(ADDRESSES, Some(5)), Layer::Dpdk(["", ""], Some(5))];
 
 static ONE_BY_ONE: Mutex<()> = Mutex::new(());
 
@@ -86,7 +90,7 @@ fn participant(pair: &Pair, end: End, layer: Layer, local: bool) -> DomainPartic
             (config.interfaces, config.xdp_layer) = (Vec::new(), XdpLayer::Bare);
         }
         #[cfg(feature = "dpdk")]
-        Layer::Dpdk([first, second]) => {
+        Layer::Dpdk([first, second], dpdk_vlan) => {
             let (number, role, address) =
                 if end == End::A { (0, "server", first) } else { (1, "client", second) };
             // The server removes it when it ends.
@@ -97,6 +101,7 @@ fn participant(pair: &Pair, end: End, layer: Layer, local: bool) -> DomainPartic
                     socket.display()
                 ),
                 dpdk_address: address.into(),
+                dpdk_vlan,
                 local,
                 report: false,
                 announcement_period: SELDOM,
@@ -249,7 +254,8 @@ fn a_loan_reaches_its_view_without_a_copy_and_without_ip() {
 #[cfg(feature = "dpdk")]
 #[test]
 fn a_loan_reaches_its_view_without_a_copy_over_dpdk() {
-    for (layer, name) in DPDK.into_iter().zip(["a_loan_dpdk", "a_loan_dpdk_bare"]) {
+    let names = ["a_loan_dpdk", "a_loan_dpdk_bare", "a_loan_dpdk_vlan", "a_loan_dpdk_bare_vlan"];
+    for (layer, name) in DPDK.into_iter().chain(DPDK_IN_VLAN).zip(names) {
         alone(|| with_pair(name, ["", ""], move |pair| without_a_copy(pair, layer)));
     }
 }

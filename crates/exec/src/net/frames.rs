@@ -14,7 +14,7 @@ use taut_base::{Locator, Result, Time};
 use taut_ethernet::NoRoute;
 use taut_ethernet::{Carrier, FrameEnds, Reached, Stats};
 #[cfg(feature = "dpdk")]
-use taut_ethernet::{OwnAddress, SocketNetwork};
+use taut_ethernet::{OwnAddress, SocketNetwork, Tag};
 use taut_mem::Chunks;
 use taut_port::{Frame, Traffic};
 #[cfg(feature = "dpdk")]
@@ -174,13 +174,15 @@ impl Frames {
         }
     }
 
-    /// What is sent from now on has this differentiated services code point, and this priority in the interface's queues.
+    /// What is sent from now on has this differentiated services code point, and this priority in the interface's queues;
+    /// over DPDK the priority `tagged` in its tag, if it has one.
     #[inline]
-    pub fn set_mark(&mut self, mark: u8, priority: i32) {
+    #[cfg_attr(not(feature = "dpdk"), expect(unused_variables, reason = "tags of AF_XDP have one priority"))]
+    pub fn set_mark(&mut self, mark: u8, priority: i32, tagged: u8) {
         match self {
             Frames::Xdp(xdp) => xdp.set_mark(mark, priority),
             #[cfg(feature = "dpdk")]
-            Frames::Dpdk(dpdk) => dpdk.carrier_mut().set_mark(mark),
+            Frames::Dpdk(dpdk) => dpdk.set_mark(mark, tagged),
         }
     }
 
@@ -317,6 +319,7 @@ fn open_dpdk(choice: &DpdkChoice, udp: &UdpPort, config: &UdpConfig) -> Result<F
         device: choice.device.clone(),
         huge_pages: choice.huge_pages,
         arguments: choice.arguments.clone(),
+        tag: Tag::of(choice.vlan.unwrap_or(0), (!choice.priorities.is_empty()).then_some(0)),
     };
     let reached = match choice.own {
         None => Reached::Bare(bare_ends(udp, config)),

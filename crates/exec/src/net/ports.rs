@@ -8,7 +8,7 @@ use taut_base::{Locator, Result, Time};
 use taut_ethernet::{Carrier, OwnIp};
 use taut_mem::Chunks;
 use taut_port::{Frame, Port, Traffic, split};
-use taut_port_udp::{UdpPort, queue_of};
+use taut_port_udp::{UdpPort, mark_of, queue_of};
 use taut_rtps::{Addresses, Interface};
 
 use crate::config::{ExecutorConfig, FramesChoice};
@@ -28,6 +28,8 @@ pub(crate) struct Ports {
     pub frames: Option<Frames>,
     /// Frames are for what is critical.
     pub only_critical: bool,
+    /// The priorities in tags of DPDK's frames, as [`crate::DpdkChoice`] has them.
+    tagged: Vec<(i32, u8)>,
     /// What is sent now may go by frames.
     by_frames: bool,
     /// How many of the sources are of what is critical: the first ones.
@@ -44,9 +46,13 @@ impl Ports {
         tell_of_buffers(config.udp.receive_buffer, udp.receive_buffer());
         let frames = config.frames.as_ref().map(|choice| Frames::open(choice, &udp, &config.udp));
         let only_critical = matches!(&config.frames, Some(FramesChoice::Xdp(xdp)) if xdp.only_critical);
+        let tagged = match &config.frames {
+            Some(FramesChoice::Dpdk(dpdk)) => dpdk.priorities.clone(),
+            _ => Vec::new(),
+        };
         let (frames, left) = (frames.transpose()?, Vec::new());
         let (by_frames, critical) = (frames.is_some(), udp.critical_sources());
-        let mut ports = Ports { udp, frames, only_critical, by_frames, critical, left };
+        let mut ports = Ports { udp, frames, only_critical, tagged, by_frames, critical, left };
         ports.set_priority(0);
         Ok(ports)
     }
@@ -286,7 +292,7 @@ impl Port for Ports {
         }
         if let Some(frames) = &mut self.frames {
             let mark = self.udp.mark();
-            frames.set_mark(mark, queue_of(mark));
+            frames.set_mark(mark, queue_of(mark), mark_of(&self.tagged, 0, priority));
         }
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Needs root for two network namespaces. Without it the test says that it is left out; with `CI=true` that is a failure.
 
+mod vlan;
+
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::process::{Command, Stdio};
@@ -253,6 +255,12 @@ fn device_and_sockets(pair: &Pair, dpdk_device: &str) -> [DomainParticipant; 2] 
 
 /// Sends samples of all sizes from the one to the other.
 fn send(from: &DomainParticipant, to: &DomainParticipant, topic: &str) {
+    send_with(from, to, topic, 0);
+}
+
+/// The same with a TRANSPORT_PRIORITY.
+fn send_with(from: &DomainParticipant, to: &DomainParticipant, topic: &str, priority: i32) {
+    let qos = || qos().transport_priority(priority);
     let writer = from.topic::<Blob>(topic).unwrap().writer(qos()).unwrap();
     let reader = to.topic::<Blob>(topic).unwrap().reader(qos()).unwrap();
     writer.wait_matched(LIMIT).unwrap();
