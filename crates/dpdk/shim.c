@@ -28,6 +28,7 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_flow.h>
 #include <rte_log.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
@@ -523,6 +524,45 @@ int taut_dpdk_receive_groups(uint16_t port)
 		return 0;
 	result = rte_eth_promiscuous_enable(port);
 	return result != 0 ? result : 1;
+}
+
+/* What a card knows a frame by: the port of UDP over IPv4 that it goes to, or if that is 0 the priority in its tag. */
+struct taut_dpdk_flow {
+	uint16_t udp_port;
+	uint8_t is_tagged;
+	uint8_t priority;
+};
+
+/* Has such frames come by a queue, until the port is closed. Where it cannot, `why` is DPDK's own text, or NULL. */
+int taut_dpdk_steer(uint16_t port, uint16_t queue, const struct taut_dpdk_flow *flow, const char **why)
+{
+	const struct rte_flow_attr attr = { .ingress = 1 };
+	const struct rte_flow_item_vlan vlan = { .tci = rte_cpu_to_be_16((uint16_t)(flow->priority << 13)) };
+	const struct rte_flow_item_vlan vlan_mask = { .tci = RTE_BE16(0xe000) };
+	const struct rte_flow_item_udp udp = { .hdr.dst_port = rte_cpu_to_be_16(flow->udp_port) };
+	const struct rte_flow_item_udp udp_mask = { .hdr.dst_port = RTE_BE16(0xffff) };
+	const struct rte_flow_action_queue to = { .index = queue };
+	const struct rte_flow_action actions[] = {
+		{ .type = RTE_FLOW_ACTION_TYPE_QUEUE, .conf = &to },
+		{ .type = RTE_FLOW_ACTION_TYPE_END },
+	};
+	/* The last one is RTE_FLOW_ITEM_TYPE_END. */
+	struct rte_flow_item pattern[5] = { { .type = RTE_FLOW_ITEM_TYPE_ETH } };
+	struct rte_flow_item *item = pattern + 1;
+	struct rte_flow_error error = { .message = NULL };
+
+	if (flow->udp_port == 0) {
+		*item = (struct rte_flow_item){ .type = RTE_FLOW_ITEM_TYPE_VLAN, .spec = &vlan, .mask = &vlan_mask };
+	} else {
+		if (flow->is_tagged)
+			item++->type = RTE_FLOW_ITEM_TYPE_VLAN;
+		item++->type = RTE_FLOW_ITEM_TYPE_IPV4;
+		*item = (struct rte_flow_item){ .type = RTE_FLOW_ITEM_TYPE_UDP, .spec = &udp, .mask = &udp_mask };
+	}
+	if (rte_flow_create(port, &attr, pattern, actions, &error) != NULL)
+		return 0;
+	*why = error.message;
+	return rte_errno != 0 ? -rte_errno : -EINVAL;
 }
 
 int taut_dpdk_statistics(uint16_t port, struct taut_dpdk_statistics *statistics)

@@ -306,7 +306,7 @@ impl Device {
         if result == 0 {
             // Nobody else has it yet.
             if let Some(port) = Arc::get_mut(&mut self.port) {
-                port.is_ring = self.driver == RING;
+                port.rings = if self.driver == RING { self.rx_queues } else { 0 };
             }
             // SAFETY: it runs, and has these queues; this is called once.
             self.rx = Some(unsafe { RxQueues::own(Arc::clone(&self.port), self.rx_queues) });
@@ -459,7 +459,7 @@ impl Device {
         }
     }
 
-    fn number(&self) -> u16 {
+    pub(crate) fn number(&self) -> u16 {
         self.port.number()
     }
 

@@ -61,6 +61,8 @@ pub struct Stats {
     pub conflicts: u64,
     /// Datagrams dropped because the station they go to was not known yet, with an address of our own.
     pub dropped_unknown: u64,
+    /// Frames that came by the queue of what is critical, where a device of DPDK has one.
+    pub critical_in: u64,
     /// Frames that were dropped before they could be taken, as a ring was full or empty.
     pub receive_overflow: u64,
     /// Frames that nobody has, now: those that there are to write into, and to receive into instead of those that are

@@ -57,6 +57,9 @@ pub struct DpdkChoice {
     /// The priorities in tags (PCP): from which TRANSPORT_PRIORITY on which one, 0 below. Empty: no tag, or 0 in that of the
     /// VLAN. *Range*: 0 to 7.
     pub priorities: Vec<(i32, u8)>,
+    /// Readers and writers that are critical have a queue of their own there, which is looked at first; needs a port for them
+    /// ([`UdpConfig::critical_port`]).
+    pub critical_queue: bool,
     /// Its address of IPv4, for peers that speak UDP; `None`: frames without IP.
     pub own: Option<OwnAddress>,
 }

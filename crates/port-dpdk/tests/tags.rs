@@ -42,7 +42,7 @@ fn frames_have_the_tag_of_their_network_and_priority() {
         assert_eq!(ours.port.carrier().path_size(&to), Some(1_500 - 8), "a tag takes nothing of the MTU");
         let longest = vec![7; 1_500 - 8];
         for (priority, payload) in [(0, &b"RTPS"[..]), (6, b"RTPS"), (6, &longest), (0, b"RTPS")] {
-            ours.port.set_mark(0, priority);
+            ours.port.set_mark(0, 0, priority);
             ours.send(&to, payload);
             let frame = wire.said(0, 1).remove(0);
             assert_eq!(frame[..6], PEER_MAC);
@@ -73,7 +73,7 @@ fn a_port_without_a_tag_takes_none_of_a_network() {
     let cable = Cable::new(110);
     let (mut ours, mut wire) = open(&cable, None, bare());
     ours.link(&mut wire);
-    ours.port.set_mark(0, 6);
+    ours.port.set_mark(0, 0, 6);
     ours.send(&Locator::ethernet(PEER_MAC, PORT), b"RTPS");
     let sent = wire.said(0, 1).remove(0);
     assert_eq!(sent[12..14], [0x88, 0xb5], "nothing has asked for tags");
@@ -106,7 +106,7 @@ fn stations_of_other_networks_are_neither_told_nor_heard() {
     let told = wire.said(0, 1).remove(0);
     assert_eq!(told[..18], [&PEER_MAC[..], mac, &[0x81, 0, 0, 5, 8, 6]].concat());
     // It is known now.
-    ours.port.set_mark(46, 6);
+    ours.port.set_mark(46, 6, 6);
     ours.send(&Locator::udp_v4(PEER.into(), PORT), b"RTPS");
     let sent = wire.said(0, 1).remove(0);
     assert_eq!(sent[..18], [&PEER_MAC[..], mac, &[0x81, 0, 0xc0, 5, 8, 0]].concat());

@@ -131,6 +131,10 @@ pub struct Config {
     /// which TRANSPORT_PRIORITY of the writer on, and which; all else has 0. They stand in the tag of `dpdk_vlan`, else in
     /// one of no network. Empty: 0 in that of `dpdk_vlan`, else no tag. *Range*: 0 to 7.
     pub dpdk_priority_pcp: Vec<(i32, u8)>,
+    /// Readers and writers that are critical, which `critical_port` is for, have a queue of their own on that device, both ways:
+    /// it is looked at first, and what they send waits behind nothing else. A card tells what comes by the port, or by the
+    /// priority in the tag; over memif the peer needs the same.
+    pub dpdk_critical_queue: bool,
     /// DPDK has its memory in huge pages, which cards need mostly.
     pub dpdk_huge_pages: bool,
     /// Further arguments for DPDK. It starts once in a process: all participants have the same.
@@ -209,6 +213,7 @@ impl Default for Config {
             dpdk_gateway: String::new(),
             dpdk_vlan: None,
             dpdk_priority_pcp: Vec::new(),
+            dpdk_critical_queue: false,
             dpdk_huge_pages: false,
             dpdk_arguments: Vec::new(),
             local: true,
@@ -292,6 +297,7 @@ impl Config {
                 arguments: self.dpdk_arguments.clone(),
                 vlan: self.dpdk_vlan,
                 priorities: self.dpdk_priority_pcp.clone(),
+                critical_queue: self.dpdk_critical_queue,
                 own,
             }))),
             (false, false) => Err(Error::BadParameter(

@@ -372,6 +372,10 @@ fn what_a_program_sets_is_refused_as_it_is_in_a_file() {
             Config { dpdk_vlan: Some(5), ..base() },
             "what frames of dpdk_device carry, and there is none: name one",
         ),
+        (
+            Config { dpdk_critical_queue: true, critical_port: 7_402, ..base() },
+            "dpdk_critical_queue is a queue of dpdk_device for what comes to critical_port: set both",
+        ),
     ] {
         match DomainParticipant::with_config(&config).err() {
             Some(Error::BadParameter(text)) => assert!(text.contains(says), "{text}"),

@@ -18,9 +18,9 @@ use taut_ethernet::{OwnAddress, SocketNetwork, Tag};
 use taut_mem::Chunks;
 use taut_port::{Frame, Traffic};
 #[cfg(feature = "dpdk")]
-use taut_port_dpdk::{DpdkConfig, DpdkPort, Incoming};
+use taut_port_dpdk::{Critical, DpdkConfig, DpdkPort, Incoming, Steering};
 #[cfg(feature = "dpdk")]
-use taut_port_udp::Ipv6;
+use taut_port_udp::{Ipv6, mark_of};
 use taut_port_udp::{Multicast, UdpConfig, UdpPort};
 use taut_port_xdp::{AttachMode, Glance, Probed, XdpPort};
 
@@ -182,7 +182,7 @@ impl Frames {
         match self {
             Frames::Xdp(xdp) => xdp.set_mark(mark, priority),
             #[cfg(feature = "dpdk")]
-            Frames::Dpdk(dpdk) => dpdk.set_mark(mark, tagged),
+            Frames::Dpdk(dpdk) => dpdk.set_mark(mark, priority, tagged),
         }
     }
 
@@ -315,18 +315,27 @@ fn open_xdp(choice: &XdpChoice, udp: &UdpPort, config: &UdpConfig) -> Result<Fra
 
 #[cfg(feature = "dpdk")]
 fn open_dpdk(choice: &DpdkChoice, udp: &UdpPort, config: &UdpConfig) -> Result<Frames> {
+    // That of the sockets, which was free.
+    let critical_port = udp.critical_unicast().first().and_then(|end| u16::try_from(end.port).ok());
+    let critical = critical_port
+        .filter(|_| choice.critical_queue)
+        .map(|port| Critical { port, priority: mark_of(&choice.priorities, 0, udp.critical_from()) });
     let config_of_port = DpdkConfig {
         device: choice.device.clone(),
         huge_pages: choice.huge_pages,
         arguments: choice.arguments.clone(),
         tag: Tag::of(choice.vlan.unwrap_or(0), (!choice.priorities.is_empty()).then_some(0)),
+        critical,
     };
     let reached = match choice.own {
         None => Reached::Bare(bare_ends(udp, config)),
         Some(own) => reached_at(own, udp, config)?,
     };
     let dpdk = DpdkPort::open(&config_of_port, reached)?;
-    log::info!("DPDK on {}", dpdk.describe());
+    match dpdk.steering() {
+        Some(Steering::None(_)) => log::warn!("DPDK on {}", dpdk.describe()),
+        _ => log::info!("DPDK on {}", dpdk.describe()),
+    }
     Ok(Frames::Dpdk(Box::new(dpdk)))
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Ports {
     pub frames: Option<Frames>,
     /// Frames are for what is critical.
     pub only_critical: bool,
+    /// A device has a queue for what is critical, which is looked at first.
+    has_critical_queue: bool,
     /// The priorities in tags of DPDK's frames, as [`crate::DpdkChoice`] has them.
     tagged: Vec<(i32, u8)>,
     /// What is sent now may go by frames.
@@ -46,13 +48,14 @@ impl Ports {
         tell_of_buffers(config.udp.receive_buffer, udp.receive_buffer());
         let frames = config.frames.as_ref().map(|choice| Frames::open(choice, &udp, &config.udp));
         let only_critical = matches!(&config.frames, Some(FramesChoice::Xdp(xdp)) if xdp.only_critical);
-        let tagged = match &config.frames {
-            Some(FramesChoice::Dpdk(dpdk)) => dpdk.priorities.clone(),
-            _ => Vec::new(),
+        let (tagged, has_critical_queue) = match &config.frames {
+            Some(FramesChoice::Dpdk(dpdk)) => (dpdk.priorities.clone(), dpdk.critical_queue),
+            _ => (Vec::new(), false),
         };
         let (frames, left) = (frames.transpose()?, Vec::new());
         let (by_frames, critical) = (frames.is_some(), udp.critical_sources());
-        let mut ports = Ports { udp, frames, only_critical, tagged, by_frames, critical, left };
+        let mut ports =
+            Ports { udp, frames, only_critical, has_critical_queue, tagged, by_frames, critical, left };
         ports.set_priority(0);
         Ok(ports)
     }
@@ -73,9 +76,9 @@ impl Ports {
         self.critical > 0
     }
 
-    /// Does what is critical come at this source, and nothing else?
+    /// Does what is critical come at this source, and nothing else, or first?
     pub fn is_critical(&self, source: usize) -> bool {
-        let is_of_hand = source == HAND && self.frames.is_none();
+        let is_of_hand = source == HAND && (self.frames.is_none() || self.has_critical_queue);
         let is_queue = || self.only_critical && (QUEUES..QUEUES + QUEUES).contains(&source);
         source < self.critical || is_of_hand || is_queue()
     }

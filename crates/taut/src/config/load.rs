@@ -73,6 +73,11 @@ pub(super) fn check(config: &Config) -> Result<()> {
                 .into(),
         ));
     }
+    if config.dpdk_critical_queue && (config.dpdk_device.is_empty() || config.critical_port == 0) {
+        return Err(Error::BadParameter(
+            "dpdk_critical_queue is a queue of dpdk_device for what comes to critical_port: set both".into(),
+        ));
+    }
     if config.xdp_only_critical && (config.critical_port == 0 || config.xdp_layer == XdpLayer::Bare) {
         return Err(Error::BadParameter(
             "xdp_only_critical tells by critical_port what goes past the kernel, and over IP only: set that, and \

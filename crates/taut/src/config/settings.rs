@@ -253,6 +253,16 @@ pub(super) const TABLE: &[Row] = &[
         get: |config| shown_by_priority(&config.dpdk_priority_pcp),
     },
     Row {
+        name: "dpdk_critical_queue",
+        allowed: "`true` or `false`",
+        meaning: "Readers and writers that are critical, which `critical_port` is for, have a queue of their own on `dpdk_device`, both ways: it is looked at first, and what they send waits behind nothing else. A card tells what comes by the port, or by the priority in the tag, if its driver has rules for that; over memif the peer needs the same.",
+        set: Set::One(|config, text| {
+            config.dpdk_critical_queue = text.parse().ok()?;
+            Some(())
+        }),
+        get: |config| config.dpdk_critical_queue.to_string(),
+    },
+    Row {
         name: "dpdk_huge_pages",
         allowed: "`true` or `false`",
         meaning: "DPDK has its memory in huge pages, which network cards need mostly.",
