@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use taut_base::{Error, Locator, Result, Time};
 use taut_dpdk::{Burst, Device, DeviceConfig, Eal, EalConfig, Memory, RxQueues};
-use taut_ethernet::{BARE_SHIFT, Carrier, LENT, Layer, OwnIp, Put, Reached, Station, Stats, UDP_SHIFT};
+use taut_ethernet::{Carrier, LENT, Layer, OwnIp, Put, Reached, Station, Stats};
 use taut_mem::Chunks;
 use taut_port::Frame;
 
@@ -82,8 +82,7 @@ impl DpdkPort {
             ..EalConfig::default()
         };
         let eal = Eal::start(&eal).map_err(refused)?;
-        let shift = if matches!(reached, Reached::Bare(_)) { BARE_SHIFT } else { UDP_SHIFT };
-        let frames = DeviceConfig { lent_frames: LENT, shift, ..DeviceConfig::default() };
+        let frames = DeviceConfig { lent_frames: LENT, shift: reached.shift(), ..DeviceConfig::default() };
         let mut device = Device::open(eal, &config.device, &frames).map_err(refused)?;
         // Virtual devices that have no such choice receive all.
         let _ = device.receive_groups();

@@ -57,7 +57,11 @@ enum Layer {
 }
 
 #[cfg(feature = "dpdk")]
-const DPDK: [Layer; 2] = [Layer::Dpdk(["10.99.0.1/24", "10.99.0.2/24"]), Layer::Dpdk(["", ""])];
+const DPDK: [Layer; 3] = [
+    Layer::Dpdk(["10.99.0.1/24", "10.99.0.2/24"]),
+    Layer::Dpdk(["fd00:99::1/64", "fd00:99::2/64"]),
+    Layer::Dpdk(["", ""]),
+];
 
 static ONE_BY_ONE: Mutex<()> = Mutex::new(());
 
@@ -249,7 +253,7 @@ fn a_loan_reaches_its_view_without_a_copy_and_without_ip() {
 #[cfg(feature = "dpdk")]
 #[test]
 fn a_loan_reaches_its_view_without_a_copy_over_dpdk() {
-    for (layer, name) in DPDK.into_iter().zip(["a_loan_dpdk", "a_loan_dpdk_bare"]) {
+    for (layer, name) in DPDK.into_iter().zip(["a_loan_dpdk", "a_loan_dpdk_ipv6", "a_loan_dpdk_bare"]) {
         alone(|| with_pair(name, ["", ""], move |pair| without_a_copy(pair, layer)));
     }
 }
@@ -343,7 +347,7 @@ fn a_reader_that_holds_many_samples_loses_none_without_ip() {
 #[cfg(feature = "dpdk")]
 #[test]
 fn a_reader_that_holds_many_samples_loses_none_over_dpdk() {
-    for (layer, name) in DPDK.into_iter().zip(["holds_dpdk", "holds_dpdk_bare"]) {
+    for (layer, name) in DPDK.into_iter().zip(["holds_dpdk", "holds_dpdk_ipv6", "holds_dpdk_bare"]) {
         alone(|| with_pair(name, ["", ""], move |pair| holds_more_than_there_is(pair, layer)));
     }
 }
@@ -399,7 +403,7 @@ fn what_a_history_holds_is_repaired_without_ip() {
 #[cfg(feature = "dpdk")]
 #[test]
 fn what_a_history_holds_is_repaired_over_dpdk() {
-    for (layer, name) in DPDK.into_iter().zip(["repaired_dpdk", "repaired_dpdk_bare"]) {
+    for (layer, name) in DPDK.into_iter().zip(["repaired_dpdk", "repaired_dpdk_ipv6", "repaired_dpdk_bare"]) {
         alone(|| with_pair(name, ["", ""], move |pair| is_repaired(pair, layer, 0)));
     }
 }
