@@ -46,7 +46,8 @@ enum Driven {
 
 fn participant(role: &str, socket: &str, address: &str, driven: Driven) -> DomainParticipant {
     // Devices of a process have numbers of their own.
-    let number = 2 * driven as u8 + u8::from(!address.is_empty());
+    let kind = [!address.is_empty(), address.contains(':')].map(u8::from).iter().sum::<u8>();
+    let number = 3 * driven as u8 + kind;
     let dpdk_device = format!("net_memif{number},role={role},socket={socket},socket-abstract=no");
     let dpdk_address = address.to_owned();
     let mut config = Config { dpdk_device, dpdk_address, report: false, ..Config::default() };
