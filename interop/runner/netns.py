@@ -291,8 +291,6 @@ class OwnAddress(Cable):
         super().connect(end, number)
         if end is self.namespaces[0]:
             end.ip("address", "flush", "dev", f"mx{number}")
-            # With IPv6 the kernel would tell the others that there is no way to an address that is not its own.
-            run(*end.enter("sysctl", "-q", "-w", f"net.ipv6.conf.mx{number}.disable_ipv6=1"))
 
     def side(self, vendor):
         side = super().side(vendor)

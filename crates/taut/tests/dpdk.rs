@@ -252,8 +252,6 @@ fn device_and_sockets(pair: &Pair, dpdk_device: &str, [ours, theirs]: [&str; 2])
     pair.enter(End::A);
     ip("address flush dev xa");
     if ours.contains(':') {
-        // A kernel with IPv6 tells others that it has no way to an address that is not its own.
-        std::fs::write("/proc/sys/net/ipv6/conf/xa/disable_ipv6", "1").unwrap();
         pair.enter(End::B);
         ip("-4 address flush dev xb");
         ip(&format!("address add {theirs} dev xb nodad"));
