@@ -10,7 +10,6 @@ use taut_rtps::{Anatomy, Config, MaxRate, MulticastChoice};
 
 use crate::driver::waiting::DEFAULT_SPIN;
 use crate::lanes::neighbours::hex;
-use crate::lanes::peers;
 use crate::net::ports::Ports;
 use crate::scheduling::Scheduling;
 
@@ -60,7 +59,7 @@ pub struct DpdkChoice {
     /// Readers and writers that are critical have a queue of their own there, which is looked at first; needs a port for them
     /// ([`UdpConfig::critical_port`]).
     pub critical_queue: bool,
-    /// Its address of IPv4, for peers that speak UDP; `None`: frames without IP.
+    /// Its address, for peers that speak UDP; `None`: frames without IP.
     pub own: Option<OwnAddress>,
 }
 
@@ -183,7 +182,7 @@ impl ExecutorConfig {
             lease_duration: self.lease_duration,
             announcement_period: self.announcement_period,
             addresses: ports.addresses(),
-            initial_peers: peers::resolve(&self.initial_peers, &self.udp, &mut ports.udp)?,
+            initial_peers: ports.resolve(&self.initial_peers, &self.udp)?,
             multicast: self.multicast,
             anatomy: (self.anatomy > 0).then(|| Anatomy { samples: self.anatomy, clock: clock_name() }),
         })

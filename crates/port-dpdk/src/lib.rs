@@ -14,9 +14,7 @@ use std::sync::Arc;
 
 use taut_base::{Error, Locator, Result, Time};
 use taut_dpdk::{Burst, Device, DeviceConfig, Eal, EalConfig, Memory, RxQueues};
-use taut_ethernet::{
-    BARE_SHIFT, Carrier, LENT, Layer, OwnIp, Put, Reached, Station, Stats, Tag, UDP_SHIFT, shift_with_tag,
-};
+use taut_ethernet::{Carrier, LENT, Layer, OwnIp, Put, Reached, Station, Stats, Tag, shift_with_tag};
 use taut_mem::Chunks;
 use taut_port::Frame;
 
@@ -114,10 +112,9 @@ impl DpdkPort {
             ..EalConfig::default()
         };
         let eal = Eal::start(&eal).map_err(refused)?;
-        let shift = if matches!(reached, Reached::Bare(_)) { BARE_SHIFT } else { UDP_SHIFT };
         // A tag of no network may be missing in what others send.
         let has_tags = config.tag.is_some_and(|tag| tag.network != 0);
-        let shift = if has_tags { shift_with_tag(shift) } else { shift };
+        let shift = if has_tags { shift_with_tag(reached.shift()) } else { reached.shift() };
         let queues = if config.critical.is_some() { QUEUES as u16 } else { 1 };
         let frames = DeviceConfig {
             rx_queues: queues,

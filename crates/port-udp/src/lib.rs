@@ -48,7 +48,7 @@ mod sys;
 mod warnings;
 mod ways;
 
-pub use config::{DEFAULT_GROUP, Ipv6, Multicast, PortMapping, UdpConfig};
+pub use config::{DEFAULT_GROUP, DEFAULT_GROUP_V6, Ipv6, Multicast, OTHER_GROUP_V6, PortMapping, UdpConfig};
 pub use direct::Direct;
 pub use interface::{Interface, MAX_INTERFACES, interfaces};
 pub use mark::{MARKS, mark_of, queue_of};

@@ -118,11 +118,11 @@ pub struct Config {
     /// `net_memif0,role=server,socket=/run/a.sock`, or its address on the PCI bus; empty: none. Needs a program that is
     /// built with the feature `dpdk`. Such a participant never sleeps: give it a processor.
     pub dpdk_device: String,
-    /// The address of IPv4 that the participant has on that device, and the length of its network's prefix, as
-    /// `10.0.0.2/24`, for peers that speak UDP; empty: none, and only peers without IP are met there. The kernel must not
-    /// have the same.
+    /// The address that the participant has on that device, and the length of its network's prefix, as `10.0.0.2/24` or
+    /// `fd00::2/64`, for peers that speak UDP over the same kind of IP; empty: none, and only peers without IP are met
+    /// there. The kernel must not have the same.
     pub dpdk_address: String,
-    /// The router of that network, as `10.0.0.1`, for peers beyond it; empty: none.
+    /// The router of that network, as `10.0.0.1` or by its address of the link `fe80::1`, for peers beyond it; empty: none.
     pub dpdk_gateway: String,
     /// The VLAN on that device (IEEE 802.1Q): frames carry its tag, and of what comes only frames with it are taken; `None`:
     /// none. *Range*: 1 to 4,094.

@@ -4,14 +4,15 @@
 
 use std::sync::Arc;
 
-use taut_base::{Locator, Result, Time};
+use taut_base::{Locator, LocatorKind, Result, Time};
 use taut_ethernet::{Carrier, OwnIp};
 use taut_mem::Chunks;
 use taut_port::{Frame, Port, Traffic, split};
-use taut_port_udp::{UdpPort, mark_of, queue_of};
+use taut_port_udp::{UdpConfig, UdpPort, mark_of, queue_of};
 use taut_rtps::{Addresses, Interface};
 
 use crate::config::{ExecutorConfig, FramesChoice};
+use crate::lanes::peers;
 use crate::net::frames::{Frames, Heard};
 use crate::net::network::tell_of_buffers;
 
@@ -147,13 +148,20 @@ impl Ports {
         let own = layer.own().map(OwnIp::address);
         // The kernel numbers its own from 1 on.
         let own = own.map(|own| Interface {
-            address: own.address.into(),
+            address: own.address,
             prefix_len: own.prefix_len,
             link: 0,
             multicast: true,
         });
         all.interfaces.extend(own);
         all
+    }
+
+    /// Where initial peers are looked for; see [`peers::resolve`].
+    pub fn resolve(&mut self, initial_peers: &[String], config: &UdpConfig) -> Result<Vec<Locator>> {
+        let own = self.carrier().and_then(|carrier| carrier.layer().own());
+        let by_frames = own.is_some_and(|own| own.address().address.is_ipv6());
+        peers::resolve(initial_peers, config, &mut self.udp, by_frames)
     }
 
     /// Uses the interfaces that there are now; see [`UdpPort::follow`].
@@ -227,13 +235,19 @@ impl Ports {
     }
 }
 
+/// Does what goes there by frames go by sockets, too?
+#[inline]
+fn is_shared(frames: &Frames, udp: &UdpPort, to: &Locator) -> bool {
+    frames.is_shared(to) && (to.kind == LocatorKind::UDP_V4 || udp.uses_ipv6())
+}
+
 impl Ports {
     /// Sends past the kernel what can go there, and the rest by sockets.
     #[inline(never)]
     fn send_by_frames(&mut self, to: &[Locator], parts: &[&[u8]]) {
         let Ports { udp, frames: Some(frames), left, .. } = self else { return };
         left.clear();
-        left.extend(to.iter().filter(|to| !frames.send(to, parts) || frames.is_shared(to)));
+        left.extend(to.iter().filter(|to| !frames.send(to, parts) || is_shared(frames, udp, to)));
         if !left.is_empty() {
             udp.send(left, parts);
         }
@@ -260,7 +274,7 @@ impl Port for Ports {
                 self.left.push(*to);
                 continue;
             }
-            let is_shared = frames.is_shared(to);
+            let is_shared = is_shared(frames, &self.udp, to);
             split(parts, each, |datagram| {
                 if !frames.send(to, datagram) && !is_shared {
                     self.udp.send(std::slice::from_ref(to), datagram);
@@ -277,7 +291,7 @@ impl Port for Ports {
     fn path_size(&mut self, to: &Locator) -> usize {
         let Some(frames) = &self.frames else { return self.udp.path_size(to) };
         match frames.carrier().path_size(to) {
-            Some(size) if frames.is_shared(to) => size.min(self.udp.path_size(to)),
+            Some(size) if is_shared(frames, &self.udp, to) => size.min(self.udp.path_size(to)),
             Some(size) => size,
             None => self.udp.path_size(to),
         }

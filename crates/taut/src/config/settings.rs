@@ -2,7 +2,7 @@
 //!
 //! Owns names, texts and parsers. Reads no file and no environment; `load` does and calls it.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use taut_base::Duration;
@@ -208,7 +208,7 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         name: "dpdk_address",
-        allowed: "an address of IPv4 that the kernel does not have and the length of its network's prefix, as `10.0.0.2/24`; empty for none",
+        allowed: "an address that the kernel does not have and the length of its network's prefix, as `10.0.0.2/24` or `fd00::2/64`; empty for none",
         meaning: "The address of `dpdk_device`, for peers that speak UDP: their sockets need nothing else. None: without IP.",
         set: Set::One(|config, text| {
             (text.is_empty() || own_address::parse(text).is_some()).then_some(())?;
@@ -219,10 +219,10 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         name: "dpdk_gateway",
-        allowed: "an address of IPv4, as `10.0.0.1`; empty for none",
+        allowed: "an address, as `10.0.0.1` or `fe80::1`; empty for none",
         meaning: "The router by which peers beyond the network of `dpdk_address` are reached.",
         set: Set::One(|config, text| {
-            (text.is_empty() || text.parse::<Ipv4Addr>().is_ok()).then_some(())?;
+            (text.is_empty() || text.parse::<IpAddr>().is_ok()).then_some(())?;
             text.clone_into(&mut config.dpdk_gateway);
             Some(())
         }),
