@@ -526,9 +526,10 @@ int taut_dpdk_receive_groups(uint16_t port)
 	return result != 0 ? result : 1;
 }
 
-/* What a card knows a frame by: the port of UDP over IPv4 that it goes to, or if that is 0 the priority in its tag. */
+/* What a card knows a frame by: the port of UDP that it goes to, or if that is 0 the priority in its tag. */
 struct taut_dpdk_flow {
 	uint16_t udp_port;
+	uint8_t is_ipv6;
 	uint8_t is_tagged;
 	uint8_t priority;
 };
@@ -556,7 +557,7 @@ int taut_dpdk_steer(uint16_t port, uint16_t queue, const struct taut_dpdk_flow *
 	} else {
 		if (flow->is_tagged)
 			item++->type = RTE_FLOW_ITEM_TYPE_VLAN;
-		item++->type = RTE_FLOW_ITEM_TYPE_IPV4;
+		item++->type = flow->is_ipv6 ? RTE_FLOW_ITEM_TYPE_IPV6 : RTE_FLOW_ITEM_TYPE_IPV4;
 		*item = (struct rte_flow_item){ .type = RTE_FLOW_ITEM_TYPE_UDP, .spec = &udp, .mask = &udp_mask };
 	}
 	if (rte_flow_create(port, &attr, pattern, actions, &error) != NULL)

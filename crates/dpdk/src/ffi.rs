@@ -55,6 +55,7 @@ pub(crate) struct Setup {
 #[repr(C)]
 pub(crate) struct RawFlow {
     pub udp_port: u16,
+    pub is_ipv6: u8,
     pub is_tagged: u8,
     pub priority: u8,
 }

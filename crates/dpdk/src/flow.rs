@@ -11,10 +11,12 @@ use crate::{Device, Error};
 /// What frames are known by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flow {
-    /// The port of UDP over IPv4 that they go to.
+    /// The port of UDP that they go to.
     UdpPort {
         /// The port.
         port: u16,
+        /// Over IPv6, or over IPv4?
+        is_ipv6: bool,
         /// Is a tag of 802.1Q before that? Some drivers look behind one in any case and take no rule that says so.
         is_tagged: bool,
     },
@@ -25,8 +27,10 @@ pub enum Flow {
 impl fmt::Display for Flow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Flow::UdpPort { port, is_tagged: false } => write!(f, "UDP port {port}"),
-            Flow::UdpPort { port, is_tagged: true } => write!(f, "UDP port {port} behind a tag"),
+            Flow::UdpPort { port, is_ipv6, is_tagged } => {
+                let ip = if *is_ipv6 { " over IPv6" } else { "" };
+                write!(f, "UDP port {port}{ip}{}", if *is_tagged { " behind a tag" } else { "" })
+            }
             Flow::Priority(priority) => write!(f, "priority {priority} in a tag"),
         }
     }
@@ -40,10 +44,12 @@ impl Device {
     /// driver's; it may speak with the card's firmware.
     pub fn steer(&mut self, flow: Flow, queue: u16) -> Result<(), Error> {
         let raw = match flow {
-            Flow::UdpPort { port, is_tagged } => {
-                RawFlow { udp_port: port, is_tagged: is_tagged.into(), priority: 0 }
+            Flow::UdpPort { port, is_ipv6, is_tagged } => {
+                RawFlow { udp_port: port, is_ipv6: is_ipv6.into(), is_tagged: is_tagged.into(), priority: 0 }
             }
-            Flow::Priority(priority) => RawFlow { udp_port: 0, is_tagged: 1, priority: priority & 7 },
+            Flow::Priority(priority) => {
+                RawFlow { udp_port: 0, is_ipv6: 0, is_tagged: 1, priority: priority & 7 }
+            }
         };
         let mut why = ptr::null();
         let _control = control();

@@ -30,6 +30,7 @@ const END: c_int = 0;
 const ETH: c_int = 6;
 const VLAN: c_int = 7;
 const IPV4: c_int = 8;
+const IPV6: c_int = 9;
 const UDP: c_int = 11;
 const TO_QUEUE: c_int = 6;
 
@@ -79,13 +80,11 @@ fn rules_say_what_is_meant() {
     let mut device = open(&memif(0, "server", &directory.path().join("socket"))).unwrap();
     let udp = (UDP, Some([[0, 0, 0x1c, 0xea], [0, 0, 0xff, 0xff]]));
     let anything = |kind| (kind, None);
+    let port = |is_ipv6, is_tagged| Flow::UdpPort { port: 7_402, is_ipv6, is_tagged };
     for (flow, queue, items) in [
-        (Flow::UdpPort { port: 7_402, is_tagged: false }, 1, vec![anything(ETH), anything(IPV4), udp]),
-        (
-            Flow::UdpPort { port: 7_402, is_tagged: true },
-            3,
-            vec![anything(ETH), anything(VLAN), anything(IPV4), udp],
-        ),
+        (port(false, false), 1, vec![anything(ETH), anything(IPV4), udp]),
+        (port(true, false), 1, vec![anything(ETH), anything(IPV6), udp]),
+        (port(false, true), 3, vec![anything(ETH), anything(VLAN), anything(IPV4), udp]),
         (Flow::Priority(6), 1, vec![anything(ETH), (VLAN, Some([[0xc0, 0, 0, 0], [0xe0, 0, 0, 0]]))]),
     ] {
         device.steer(flow, queue).unwrap();

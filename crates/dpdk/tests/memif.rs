@@ -130,7 +130,7 @@ fn each_queue_has_one_at_the_other_end() {
 fn what_no_driver_has_a_rule_for_is_told() {
     let directory = TempDir::new().unwrap();
     let mut device = open(&memif(95, "server", &directory.path().join("socket"))).unwrap();
-    let port = |is_tagged| Flow::UdpPort { port: 7_402, is_tagged };
+    let port = |is_tagged| Flow::UdpPort { port: 7_402, is_ipv6: false, is_tagged };
     for (flow, name) in [
         (port(false), "net_memif95 has no rule for UDP port 7402 ("),
         (port(true), "net_memif95 has no rule for UDP port 7402 behind a tag ("),

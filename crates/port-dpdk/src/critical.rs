@@ -1,6 +1,7 @@
 //! What is critical by a queue of its own: who goes by it, and how it comes to it.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use taut_dpdk::{Device, Flow};
 use taut_ethernet::Tag;
@@ -35,13 +36,18 @@ pub enum Steering {
 }
 
 impl Steering {
-    /// Has a device steer frames with such a tag, over IP or without.
-    pub(crate) fn of(device: &mut Device, critical: &Critical, tag: Option<Tag>, is_ip: bool) -> Steering {
+    /// Has a device steer frames with such a tag, to an address or without IP.
+    pub(crate) fn of(
+        device: &mut Device,
+        critical: &Critical,
+        tag: Option<Tag>,
+        to: Option<IpAddr>,
+    ) -> Steering {
         if device.driver() == MEMIF {
             return Steering::Sender;
         }
         let mut refused = Vec::new();
-        for flow in flows(critical, tag, is_ip) {
+        for flow in flows(critical, tag, to) {
             match device.steer(flow, CRITICAL as u16) {
                 Ok(()) => return Steering::Rule(flow),
                 Err(error) => refused.push(error.to_string()),
@@ -68,9 +74,12 @@ impl fmt::Display for Steering {
 }
 
 /// What to try, what tells best first: peers of other vendors have the port, and tags of their own.
-fn flows(critical: &Critical, tag: Option<Tag>, is_ip: bool) -> Vec<Flow> {
-    let port = |is_tagged| Flow::UdpPort { port: critical.port, is_tagged };
-    let ports = tag.map(|_| port(true)).into_iter().chain([port(false)]).filter(|_| is_ip);
+fn flows(critical: &Critical, tag: Option<Tag>, to: Option<IpAddr>) -> Vec<Flow> {
+    let tags = [true, false].into_iter().filter(|is_tagged| !is_tagged || tag.is_some());
+    let ports = to.into_iter().flat_map(|to| {
+        let is_ipv6 = to.is_ipv6();
+        tags.clone().map(move |is_tagged| Flow::UdpPort { port: critical.port, is_ipv6, is_tagged })
+    });
     let priority = tag.filter(|_| critical.priority > 0).map(|_| Flow::Priority(critical.priority));
     ports.chain(priority).collect()
 }
@@ -86,13 +95,15 @@ mod tests {
 
     #[test]
     fn what_cards_are_asked_to_tell_by() {
-        let of = |priority, tag, is_ip| flows(&Critical { port: 7_402, priority }, tag, is_ip);
-        let port = |is_tagged| Flow::UdpPort { port: 7_402, is_tagged };
+        let of = |priority, tag, to| flows(&Critical { port: 7_402, priority }, tag, to);
+        let port = |is_ipv6, is_tagged| Flow::UdpPort { port: 7_402, is_ipv6, is_tagged };
         let tag = Tag::of(5, Some(0));
-        assert_eq!(of(0, None, true), [port(false)]);
-        assert_eq!(of(6, tag, true), [port(true), port(false), Flow::Priority(6)]);
-        assert_eq!((of(6, tag, false), of(0, tag, false)), (vec![Flow::Priority(6)], vec![]));
-        assert_eq!((of(6, None, false), of(0, None, false)), (vec![], vec![]));
+        for (to, is_ipv6) in [(Some([10, 0, 0, 2].into()), false), (Some([0xfd; 16].into()), true)] {
+            assert_eq!(of(0, None, to), [port(is_ipv6, false)]);
+            assert_eq!(of(6, tag, to), [port(is_ipv6, true), port(is_ipv6, false), Flow::Priority(6)]);
+        }
+        assert_eq!((of(6, tag, None), of(0, tag, None)), (vec![Flow::Priority(6)], vec![]));
+        assert_eq!((of(6, None, None), of(0, None, None)), (vec![], vec![]));
     }
 
     #[test]

@@ -131,9 +131,9 @@ impl DpdkPort {
         let mtu = usize::from(device.mtu());
         let room = mtu + station.header_len();
         let carrier = Carrier::new(station, layer, room, mtu);
-        let is_ip = carrier.layer().own().is_some();
+        let to = carrier.layer().own().map(|own| own.address().address);
         let critical = config.critical.as_ref();
-        let steering = critical.map(|critical| Steering::of(&mut device, critical, station.tag, is_ip));
+        let steering = critical.map(|critical| Steering::of(&mut device, critical, station.tag, to));
         let (out, sends_by, critical_in) = Default::default();
         Ok(DpdkPort { device, carrier, out, sends_by, steering, critical_in, room })
     }

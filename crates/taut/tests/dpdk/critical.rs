@@ -3,7 +3,7 @@
 use taut::{Config, DataReader, DataWriter, DomainParticipant};
 use taut_testbed::{End, LIMIT, with_pair};
 
-use crate::{Blob, IP, qos, send_with};
+use crate::{Blob, IP, IPV6, qos, send_with};
 
 /// One that no participant of domain 0 has by itself.
 const PORT: u16 = 7_402;
@@ -32,7 +32,7 @@ fn only_what_is_critical_comes_by_its_queue() {
     with_pair("only_what_is_critical_comes_by_its_queue", ["", ""], |pair| {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("memif.sock");
-        for (number, addresses) in [(30, IP), (32, ["", ""])] {
+        for (number, addresses) in [(30, IP), (32, ["", ""]), (34, IPV6)] {
             let open = |end: End| {
                 pair.enter(end);
                 let role = ["server", "client"][end as usize];
