@@ -51,7 +51,7 @@ fn devices_in_a_vlan() {
         let others = ["vlan id != 5", "ether type 0x88b5", "ether type ip udp dport 7411"];
         count_tags(pair, End::B, &[&tags[..], &others.map(String::from)].concat());
         let mut before = vec![0; 6];
-        for (number, addresses) in [(20, ["", ""]), (22, IP)] {
+        for (number, addresses) in [(40, ["", ""]), (42, IP)] {
             let near = device(pair, End::A, number, Some(5), addresses[0]);
             let far = device(pair, End::B, number + 1, Some(5), addresses[1]);
             for (at, priority) in [(0, 0), (1, 50), (2, 100)] {
@@ -75,8 +75,8 @@ fn devices_in_a_vlan() {
 #[test]
 fn devices_in_other_vlans_do_not_meet() {
     with_pair("devices_in_other_vlans_do_not_meet", ["", ""], |pair| {
-        let near = device(pair, End::A, 24, Some(5), IP[0]);
-        for (number, vlan) in [(25, Some(6)), (26, None)] {
+        let near = device(pair, End::A, 46, Some(5), IP[0]);
+        for (number, vlan) in [(47, Some(6)), (48, None)] {
             let far = device(pair, End::B, number, vlan, IP[1]);
             let before = near.stats().frames.unwrap().not_ours;
             let refused = |of: &DomainParticipant| of.stats().frames.unwrap().not_ours;
@@ -95,7 +95,7 @@ fn a_device_and_the_interface_of_a_vlan() {
     with_vlans("dpdk: a_device_and_the_interface_of_a_vlan", |pair| {
         pair.enter(End::A);
         ip(&format!("link del {}", name(End::A)));
-        let device = device(pair, End::A, 27, Some(5), "10.89.5.1/24");
+        let device = device(pair, End::A, 49, Some(5), "10.89.5.1/24");
         pair.enter(End::B);
         // What one call sends is cut into frames before it is on the cable.
         ip("link set xb gso_max_segs 1");
