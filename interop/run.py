@@ -25,6 +25,7 @@ PLACES = {
     ("ipv6",): (netns.IPv6, (cells.stays, cells.is_ipv6)),
     ("xdp", "ipv6"): (netns.PastKernelIPv6, (cells.stays, cells.is_past_kernel, cells.is_ipv6)),
     ("dpdk",): (netns.Dpdk, (cells.stays, cells.is_past_kernel)),
+    ("dpdk", "ipv6"): (netns.DpdkIPv6, (cells.stays, cells.is_past_kernel, cells.is_ipv6)),
     ("critical",): (netns.Critical, (cells.stays, cells.is_past_kernel, cells.is_critical)),
     ("move",): (netns.Moving, (cells.moves,)),
 }
@@ -35,7 +36,7 @@ def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--self-test", action="store_true", help="the other vendors with each other, without Taut")
     parser.add_argument("--rust", action="store_true", help="Taut with vendors in Rust instead: RustDDS and Dust DDS")
-    parser.add_argument("--ipv6", action="store_true", help="by a cable without addresses of IPv4; not with --dpdk")
+    parser.add_argument("--ipv6", action="store_true", help="by a cable without addresses of IPv4")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--xdp", action="store_true", help="Taut past the kernel, at its end of a cable")
     where.add_argument("--dpdk", action="store_true", help="Taut by DPDK, with an address of its own, at its end of a cable")
@@ -46,8 +47,6 @@ def parse(argv):
     parser.add_argument("--jobs", type=int, default=4, help="cells at a time (default 4)")
     parser.add_argument("--keep-captures", action="store_true", help="keep build/captures also when all went well")
     options = parser.parse_args(argv)
-    if options.dpdk and options.ipv6:
-        parser.error("--dpdk and --ipv6: a device of DPDK has addresses of IPv4 only")
     if options.rust and (options.self_test or options.ipv6 or options.xdp or options.dpdk):
         parser.error("--rust: Taut with vendors in Rust over loopback only, without --self-test, --ipv6, --xdp and --dpdk")
     for name in ("move", "critical"):

@@ -28,6 +28,7 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_flow.h>
 #include <rte_log.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
@@ -316,6 +317,7 @@ struct taut_dpdk_setup {
 	uint16_t tx_queues;
 	uint16_t rx_descriptors;
 	uint16_t tx_descriptors;
+	uint8_t takes_tags_off;
 };
 
 struct taut_dpdk_statistics {
@@ -390,6 +392,7 @@ int taut_dpdk_configure(uint16_t port, struct taut_dpdk_setup *setup, uint32_t m
 
 	memset(&conf, 0, sizeof(conf));
 	conf.rxmode.mtu = mtu;
+	conf.rxmode.offloads = setup->takes_tags_off ? RTE_ETH_RX_OFFLOAD_VLAN_STRIP : 0;
 	result = rte_eth_dev_configure(port, setup->rx_queues, setup->tx_queues, &conf);
 	if (result != 0)
 		return result;
@@ -521,6 +524,46 @@ int taut_dpdk_receive_groups(uint16_t port)
 		return 0;
 	result = rte_eth_promiscuous_enable(port);
 	return result != 0 ? result : 1;
+}
+
+/* What a card knows a frame by: the port of UDP that it goes to, or if that is 0 the priority in its tag. */
+struct taut_dpdk_flow {
+	uint16_t udp_port;
+	uint8_t is_ipv6;
+	uint8_t is_tagged;
+	uint8_t priority;
+};
+
+/* Has such frames come by a queue, until the port is closed. Where it cannot, `why` is DPDK's own text, or NULL. */
+int taut_dpdk_steer(uint16_t port, uint16_t queue, const struct taut_dpdk_flow *flow, const char **why)
+{
+	const struct rte_flow_attr attr = { .ingress = 1 };
+	const struct rte_flow_item_vlan vlan = { .tci = rte_cpu_to_be_16((uint16_t)(flow->priority << 13)) };
+	const struct rte_flow_item_vlan vlan_mask = { .tci = RTE_BE16(0xe000) };
+	const struct rte_flow_item_udp udp = { .hdr.dst_port = rte_cpu_to_be_16(flow->udp_port) };
+	const struct rte_flow_item_udp udp_mask = { .hdr.dst_port = RTE_BE16(0xffff) };
+	const struct rte_flow_action_queue to = { .index = queue };
+	const struct rte_flow_action actions[] = {
+		{ .type = RTE_FLOW_ACTION_TYPE_QUEUE, .conf = &to },
+		{ .type = RTE_FLOW_ACTION_TYPE_END },
+	};
+	/* The last one is RTE_FLOW_ITEM_TYPE_END. */
+	struct rte_flow_item pattern[5] = { { .type = RTE_FLOW_ITEM_TYPE_ETH } };
+	struct rte_flow_item *item = pattern + 1;
+	struct rte_flow_error error = { .message = NULL };
+
+	if (flow->udp_port == 0) {
+		*item = (struct rte_flow_item){ .type = RTE_FLOW_ITEM_TYPE_VLAN, .spec = &vlan, .mask = &vlan_mask };
+	} else {
+		if (flow->is_tagged)
+			item++->type = RTE_FLOW_ITEM_TYPE_VLAN;
+		item++->type = flow->is_ipv6 ? RTE_FLOW_ITEM_TYPE_IPV6 : RTE_FLOW_ITEM_TYPE_IPV4;
+		*item = (struct rte_flow_item){ .type = RTE_FLOW_ITEM_TYPE_UDP, .spec = &udp, .mask = &udp_mask };
+	}
+	if (rte_flow_create(port, &attr, pattern, actions, &error) != NULL)
+		return 0;
+	*why = error.message;
+	return rte_errno != 0 ? -rte_errno : -EINVAL;
 }
 
 int taut_dpdk_statistics(uint16_t port, struct taut_dpdk_statistics *statistics)
@@ -706,7 +749,37 @@ void taut_dpdk_cut(struct rte_mbuf *frame, uint16_t len)
 	rte_pktmbuf_trim(frame, len);
 }
 
-/* Each frame that it returns is in one piece; adds those that cannot be to `split`, which are gone. */
+/* The tag of a frame stands beside it: puts it where it was. */
+static bool put_tag(struct rte_mbuf *frame)
+{
+	const uint8_t tag[RTE_VLAN_HLEN] = { 0x81, 0, (uint8_t)(frame->vlan_tci >> 8), (uint8_t)frame->vlan_tci };
+	const size_t stations = 2 * RTE_ETHER_ADDR_LEN;
+	char *start;
+
+	if (rte_pktmbuf_data_len(frame) < stations)
+		return true;
+	start = rte_pktmbuf_prepend(frame, RTE_VLAN_HLEN);
+	if (start == NULL)
+		return false;
+	memmove(start, start + RTE_VLAN_HLEN, stations);
+	memcpy(start + stations, tag, sizeof(tag));
+	return true;
+}
+
+/* Has a frame be in one piece, with its tag. */
+static bool make_whole(struct rte_mbuf *frame)
+{
+	if (frame->nb_segs > 1 && rte_pktmbuf_linearize(frame) != 0)
+		return false;
+	return (frame->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0 || put_tag(frame);
+}
+
+static bool is_whole(const struct rte_mbuf *frame)
+{
+	return frame->nb_segs == 1 && (frame->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0;
+}
+
+/* Each frame that it returns is whole; adds those that cannot be to `split`, which are gone. */
 uint16_t taut_dpdk_rx(uint16_t port, uint16_t queue, struct rte_mbuf **frames, uint16_t room, uint64_t *split)
 {
 	uint16_t came, at, kept = 0;
@@ -716,7 +789,7 @@ uint16_t taut_dpdk_rx(uint16_t port, uint16_t queue, struct rte_mbuf **frames, u
 	came = rte_eth_rx_burst(port, queue, frames, room);
 	leave(port, IN);
 	for (at = 0; at < came; at++) {
-		if (likely(frames[at]->nb_segs == 1) || rte_pktmbuf_linearize(frames[at]) == 0) {
+		if (likely(is_whole(frames[at])) || make_whole(frames[at])) {
 			frames[kept++] = frames[at];
 		} else {
 			rte_pktmbuf_free(frames[at]);

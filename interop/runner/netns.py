@@ -262,22 +262,6 @@ class Critical(PastKernel):
             end.nft("add", "rule", "netdev", "usual", "in", *first, "udp", "dport", "&", "1", "==", "1", "drop")
 
 
-class Dpdk(PastKernel):
-    """The same by a driver of DPDK: Taut's end has an address that its kernel does not have."""
-
-    # A device of packet sockets would put fragments of IP together, and cut off what is longer than a frame.
-    taut = {"TAUT_DPDK_DEVICE": "net_pcap0,iface=mx0", "TAUT_DPDK_ADDRESS": "10.89.0.1/24"}
-
-    def connect(self, end, number):
-        super().connect(end, number)
-        if end is self.namespaces[0]:
-            end.ip("address", "flush", "dev", f"mx{number}")
-
-    def side(self, vendor):
-        side = super().side(vendor)
-        return Side(side.namespace, "lo", side.environment) if vendor == cells.TAUT else side
-
-
 class IPv6(Cable):
     """There is no other address."""
 
@@ -295,6 +279,34 @@ class PastKernelIPv6(IPv6):
     """The same, and Taut sends and receives past the kernel."""
 
     taut = PastKernel.taut
+
+
+class OwnAddress(Cable):
+    """The same by a driver of DPDK: Taut's end has an address that its kernel does not have."""
+
+    # A device of packet sockets would put fragments of IP together, and cut off what is longer than a frame.
+    device = {"TAUT_DPDK_DEVICE": "net_pcap0,iface=mx0"}
+
+    def connect(self, end, number):
+        super().connect(end, number)
+        if end is self.namespaces[0]:
+            end.ip("address", "flush", "dev", f"mx{number}")
+
+    def side(self, vendor):
+        side = super().side(vendor)
+        return Side(side.namespace, "lo", side.environment) if vendor == cells.TAUT else side
+
+
+class Dpdk(OwnAddress, PastKernel):
+    """One of IPv4."""
+
+    taut = {**OwnAddress.device, "TAUT_DPDK_ADDRESS": "10.89.0.1/24"}
+
+
+class DpdkIPv6(OwnAddress, IPv6):
+    """One of IPv6."""
+
+    taut = {**OwnAddress.device, "TAUT_DPDK_ADDRESS": "fd00:89::1/64"}
 
 
 class Moving(Cable):

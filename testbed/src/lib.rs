@@ -55,7 +55,7 @@ impl End {
 pub struct Pair {
     namespaces: [File; 2],
     /// That of the switch.
-    _middle: Option<File>,
+    middle: Option<File>,
 }
 
 /// Why there can be no pair here, or no program of XDP on it.
@@ -92,7 +92,7 @@ fn run(name: &str, test: impl FnOnce() + Send + 'static) {
 
 impl Pair {
     fn new([a, b]: [&str; 2]) -> Pair {
-        let pair = Pair { namespaces: [namespace(), namespace()], _middle: None };
+        let pair = Pair { namespaces: [namespace(), namespace()], middle: None };
         let there = path(&pair.namespaces[1]);
         pair.enter(End::A);
         ip(&format!("link add xa {a} type veth peer name xb {b} netns {there}"));
@@ -101,7 +101,7 @@ impl Pair {
     }
 
     fn by_switch(one_in: u32) -> Pair {
-        let pair = Pair { namespaces: [namespace(), namespace()], _middle: Some(namespace()) };
+        let pair = Pair { namespaces: [namespace(), namespace()], middle: Some(namespace()) };
         // The thread is in the middle.
         ip("link add switch type bridge");
         for (end, namespace) in End::BOTH.into_iter().zip(&pair.namespaces) {
@@ -134,6 +134,17 @@ impl Pair {
     /// Has this thread, and the threads and processes it starts, be at this end from now on.
     pub fn enter(&self, end: End) {
         setns(&self.namespaces[end as usize], CloneFlags::CLONE_NEWNET).expect("the namespace is there");
+    }
+
+    /// Which groups the switch has heard of hosts behind this end, as iproute2 shows them. The thread is at the switch then.
+    pub fn groups(&self, end: End) -> Vec<String> {
+        let middle = self.middle.as_ref().expect("there is a switch");
+        setns(middle, CloneFlags::CLONE_NEWNET).expect("the namespace is there");
+        let shown = Command::new("bridge").args(["mdb", "show"]).output().expect("iproute2");
+        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        let port = format!("to-{}", end.name());
+        let of = shown.lines().filter(|line| line.contains(&format!("port {port} ")));
+        of.filter_map(|line| line.split_once("grp ")?.1.split(' ').next().map(str::to_owned)).collect()
     }
 
     /// Is a program of XDP attached at this end? The thread is there then.

@@ -254,6 +254,9 @@ impl Device {
             tx_queues: config.tx_queues,
             rx_descriptors: config.rx_descriptors,
             tx_descriptors: config.tx_descriptors,
+            // The kernel gives it tags beside the frames, and it cannot put them back into these, whose bytes are outside
+            // of DPDK's own: it says so for each one. The shim can.
+            takes_tags_off: (self.driver == AF_PACKET).into(),
         };
         // A driver has Ethernet's, and what is longer than the kernel's interface takes is lost there.
         let narrower = Some(facts.kernel_mtu).filter(|mtu| (1..ETHERNET_MTU).contains(mtu));
@@ -303,7 +306,7 @@ impl Device {
         if result == 0 {
             // Nobody else has it yet.
             if let Some(port) = Arc::get_mut(&mut self.port) {
-                port.is_ring = self.driver == RING;
+                port.rings = if self.driver == RING { self.rx_queues } else { 0 };
             }
             // SAFETY: it runs, and has these queues; this is called once.
             self.rx = Some(unsafe { RxQueues::own(Arc::clone(&self.port), self.rx_queues) });
@@ -456,7 +459,7 @@ impl Device {
         }
     }
 
-    fn number(&self) -> u16 {
+    pub(crate) fn number(&self) -> u16 {
         self.port.number()
     }
 

@@ -72,6 +72,17 @@ pub enum Error {
         /// How many queues to receive by, and to send by, it has.
         most: (u16, u16),
     },
+    /// The driver has no such rule.
+    NotSteered {
+        /// The device's name.
+        device: String,
+        /// What a frame was to be known by.
+        flow: String,
+        /// What DPDK and its driver say.
+        said: String,
+        /// The error number.
+        errno: i32,
+    },
     /// The device does not take frames of that length.
     BadMtu {
         /// Its name.
@@ -151,6 +162,11 @@ impl fmt::Display for Error {
             Error::TooFewQueues { device, most: (rx, tx) } => write!(
                 f,
                 "{device} has {rx} queues to receive by and {tx} to send by: choose no more, and at least one of each"
+            ),
+            Error::NotSteered { device, flow, said, errno } => write!(
+                f,
+                "{device} has no rule for {flow}{}: choose what its driver can tell frames by",
+                Why(*errno, said)
             ),
             Error::BadMtu { device, mtu, said } => {
                 write!(f, "{device} does not take an MTU of {mtu} B{}: choose another", Said(said))

@@ -48,6 +48,16 @@ pub(crate) struct Setup {
     pub tx_queues: u16,
     pub rx_descriptors: u16,
     pub tx_descriptors: u16,
+    pub takes_tags_off: u8,
+}
+
+/// struct taut_dpdk_flow.
+#[repr(C)]
+pub(crate) struct RawFlow {
+    pub udp_port: u16,
+    pub is_ipv6: u8,
+    pub is_tagged: u8,
+    pub priority: u8,
 }
 
 /// struct taut_dpdk_pool.
@@ -103,6 +113,7 @@ unsafe extern "C" {
     pub fn taut_dpdk_mtu(port: u16, mtu: *mut u16) -> c_int;
     pub fn taut_dpdk_link(port: u16, mbit_per_s: *mut u32) -> c_int;
     pub fn taut_dpdk_receive_groups(port: u16) -> c_int;
+    pub fn taut_dpdk_steer(port: u16, queue: u16, flow: *const RawFlow, why: *mut *const c_char) -> c_int;
     pub fn taut_dpdk_statistics(port: u16, counts: *mut Counts) -> c_int;
 
     pub fn taut_dpdk_pool(pool: *mut RawPool, name: *const c_char, port: u16) -> c_int;

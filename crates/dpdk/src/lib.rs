@@ -36,6 +36,8 @@ mod error;
 #[cfg(feature = "dpdk")]
 mod ffi;
 #[cfg(feature = "dpdk")]
+mod flow;
+#[cfg(feature = "dpdk")]
 mod lend;
 #[cfg(feature = "dpdk")]
 mod mbuf;
@@ -52,6 +54,8 @@ pub use device::{Device, DeviceConfig, Link, Statistics};
 pub use eal::{Eal, EalConfig, Loudness, Memory};
 #[cfg(feature = "dpdk")]
 pub use error::Error;
+#[cfg(feature = "dpdk")]
+pub use flow::Flow;
 #[cfg(feature = "dpdk")]
 pub use mbuf::Mbuf;
 #[cfg(feature = "dpdk")]

@@ -24,9 +24,9 @@ pub(crate) struct Port {
     /// What is given back when it is closed, once that is known.
     pub device: *mut RawDevice,
     pub is_memif: bool,
-    /// Does it run, and is it a ring? Its driver leaves what nobody has received where it is, and the next device of that
-    /// name would have it.
-    pub is_ring: bool,
+    /// How many rings it has to receive by, if it runs and is one of these. Its driver leaves what nobody has received
+    /// where it is, and the next device of that name would have it.
+    pub rings: u16,
     /// Have we had the driver receive all frames?
     pub promiscuous: AtomicBool,
     /// Frames that came in pieces and did not fit one.
@@ -45,8 +45,8 @@ impl Port {
     /// The type's invariant.
     pub unsafe fn own(number: u16) -> Port {
         let (promiscuous, split, frames) = Default::default();
-        let (device, is_memif, is_ring) = (ptr::null_mut(), false, false);
-        Port { number, device, is_memif, is_ring, promiscuous, split, frames }
+        let (device, is_memif, rings) = (ptr::null_mut(), false, 0);
+        Port { number, device, is_memif, rings, promiscuous, split, frames }
     }
 
     #[inline]
@@ -88,11 +88,11 @@ impl Drop for Port {
     fn drop(&mut self) {
         let _control = control();
         let promiscuous = (*self.promiscuous.get_mut()).into();
-        if self.is_ring {
+        for queue in 0..self.rings {
             let mut left = Burst::new();
             for _ in 0..RING {
-                // SAFETY: it runs, and has the first queue; whoever received by it has ended.
-                if unsafe { self.receive(0, &mut left) } == 0 {
+                // SAFETY: it runs, and has this queue; whoever received by it has ended.
+                if unsafe { self.receive(queue, &mut left) } == 0 {
                     break;
                 }
                 left.clear();

@@ -9,6 +9,7 @@ use std::time::Duration;
 use common::{CHILD, eal, frame, number_of, open, send, start};
 use nix::unistd::{geteuid, setuid};
 use taut_dpdk::{Burst, Device, DeviceConfig, Error};
+use taut_testbed::frame::{prioritized, tagged};
 use taut_testbed::{End, Pair, await_that, with_pair};
 
 /// A user who may nothing that others may not.
@@ -77,6 +78,29 @@ fn the_kernel_keeps_its_interface() {
         drop(here);
         ping();
         assert!(before.contains("mtu 1500") && shown() == before, "{before}{}", shown());
+    });
+}
+
+/// The kernel has them beside the frames, and some drivers as well.
+#[test]
+fn tags_stay_in_frames() {
+    with_pair("tags_stay_in_frames", ["", ""], |pair| {
+        let mut from = device(pair, End::B, 6);
+        let frames = [60, 400, 1_514].map(|len| frame(len as u32, len));
+        let sent = frames.iter().flat_map(|frame| [frame.clone(), tagged(frame), prioritized(frame)]);
+        let sent: Vec<_> = sent.collect();
+        for (number, driver) in [(6, "net_pcap"), (7, "net_af_packet")] {
+            pair.enter(End::A);
+            let mut to = open(&format!("{driver}{number},iface=xa")).expect("the interface is there");
+            let (mut burst, mut waiting) = (Burst::new(), sent.clone());
+            send(&mut from, sent.clone());
+            await_that("all come as they were", || {
+                to.receive(0, &mut burst);
+                burst.iter().for_each(|came| waiting.retain(|frame| frame != came));
+                burst.clear();
+                waiting.is_empty()
+            });
+        }
     });
 }
 

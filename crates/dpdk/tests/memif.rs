@@ -3,7 +3,7 @@
 mod common;
 
 use common::{await_link, filled, flush, frame, memif, number_of, open, send};
-use taut_dpdk::{BURST, Burst, Device, DeviceConfig, Statistics};
+use taut_dpdk::{BURST, Burst, Device, DeviceConfig, Flow, Statistics};
 use taut_testbed::await_that;
 use tempfile::TempDir;
 
@@ -98,6 +98,47 @@ fn a_frame_has_the_room_that_it_says() {
     frame.bytes_mut()[0] = 9;
     let expected = [[9].as_slice(), &[8; 29], &[7; 5]].concat();
     assert_eq!(frame.bytes(), expected);
+}
+
+#[test]
+fn each_queue_has_one_at_the_other_end() {
+    let directory = TempDir::new().unwrap();
+    let socket = directory.path().join("socket");
+    let config = DeviceConfig { rx_queues: 2, tx_queues: 2, ..DeviceConfig::default() };
+    let [mut server, mut client] = [(90, "server"), (91, "client")]
+        .map(|(number, role)| Device::open(common::eal(), &memif(number, role, &socket), &config).unwrap());
+    await_link(&server);
+    await_link(&client);
+    let cross = |from: &mut Device, to: &mut Device| {
+        for (number, queue) in [(1, 1), (2, 0), (3, 1)] {
+            let mut burst = Burst::new();
+            burst.push(filled(from, &frame(number, 60))).unwrap();
+            let mut came = Burst::new();
+            await_that("it comes", || {
+                from.send(queue, &mut burst);
+                assert_eq!(to.receive(1 - queue, &mut came), 0, "by no other one");
+                to.receive(queue, &mut came) == 1
+            });
+            assert_eq!(number_of(came.pop().unwrap().bytes()), Some(number));
+        }
+    };
+    cross(&mut client, &mut server);
+    cross(&mut server, &mut client);
+}
+
+#[test]
+fn what_no_driver_has_a_rule_for_is_told() {
+    let directory = TempDir::new().unwrap();
+    let mut device = open(&memif(95, "server", &directory.path().join("socket"))).unwrap();
+    let port = |is_tagged| Flow::UdpPort { port: 7_402, is_ipv6: false, is_tagged };
+    for (flow, name) in [
+        (port(false), "net_memif95 has no rule for UDP port 7402 ("),
+        (port(true), "net_memif95 has no rule for UDP port 7402 behind a tag ("),
+        (Flow::Priority(6), "net_memif95 has no rule for priority 6 in a tag ("),
+    ] {
+        let told = device.steer(flow, 0).unwrap_err().to_string();
+        assert!(told.starts_with(name) && !told.contains('\n'), "{told}");
+    }
 }
 
 #[test]

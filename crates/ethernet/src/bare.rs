@@ -2,8 +2,6 @@
 //!
 //! There is no checksum: that of the frame, which the hardware makes and looks at, covers the same bytes.
 
-use std::net::Ipv4Addr;
-
 use taut_base::Locator;
 use taut_mem::gather;
 
@@ -21,12 +19,6 @@ pub const SHIFT: u16 = 6;
 const PORTS: usize = 8;
 /// Networks take no shorter frame.
 const SHORTEST: usize = 60;
-
-/// The station that stands for a group of IPv4: the low 23 bits of its address behind 01:00:5e (RFC 1112 §6.4).
-pub fn group(of: Ipv4Addr) -> Mac {
-    let [_, b, c, d] = of.octets();
-    [0x01, 0x00, 0x5e, b & 0x7f, c, d]
-}
 
 /// Bytes of headers before the payload, without IP.
 pub(crate) fn header_len(own: &Station) -> usize {
@@ -81,14 +73,16 @@ pub(crate) fn read<'a>(opened: &Opened<'a>, ends: &FrameEnds) -> Result<Datagram
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::header::group;
     use crate::header::{Tag, open};
+    use std::net::Ipv4Addr;
     use taut_port::Traffic;
 
     const OURS: Mac = [2, 0, 0, 0, 0, 1];
     const THEIRS: Mac = [2, 0, 0, 0, 0, 2];
 
     fn ends() -> FrameEnds {
-        let all = group(Ipv4Addr::new(239, 255, 0, 1));
+        let all = group(Ipv4Addr::new(239, 255, 0, 1).into());
         FrameEnds {
             user: vec![Locator::ethernet(THEIRS, 7411)],
             metatraffic: vec![Locator::ethernet(THEIRS, 7410), Locator::ethernet(all, 7400)],
@@ -153,7 +147,7 @@ mod tests {
 
     #[test]
     fn who_it_is_for() {
-        let all = group(Ipv4Addr::new(239, 255, 0, 1));
+        let all = group(Ipv4Addr::new(239, 255, 0, 1).into());
         assert_eq!(all, [0x01, 0x00, 0x5e, 0x7f, 0x00, 0x01]);
         let kind = |to| read_all(&written(None, to, &[b"RTPS"])).map(|datagram| datagram.traffic);
         assert_eq!((kind((THEIRS, 7410)), kind((all, 7400))), (Ok(Traffic::Meta), Ok(Traffic::Meta)));

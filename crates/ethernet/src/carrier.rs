@@ -61,6 +61,8 @@ pub struct Stats {
     pub conflicts: u64,
     /// Datagrams dropped because the station they go to was not known yet, with an address of our own.
     pub dropped_unknown: u64,
+    /// Frames that came by the queue of what is critical, where a device of DPDK has one.
+    pub critical_in: u64,
     /// Frames that were dropped before they could be taken, as a ring was full or empty.
     pub receive_overflow: u64,
     /// Frames that nobody has, now: those that there are to write into, and to receive into instead of those that are
@@ -159,7 +161,10 @@ pub struct Carrier {
 impl Carrier {
     /// For this station and layer. A frame has room for `room` bytes, and the network for a payload of Ethernet of `mtu`
     /// bytes.
-    pub fn new(station: Station, layer: Layer, room: usize, mtu: usize) -> Carrier {
+    pub fn new(station: Station, mut layer: Layer, room: usize, mtu: usize) -> Carrier {
+        if let Some(own) = layer.own_mut() {
+            own.set_tag(station.tag);
+        }
         let longest = room.min(mtu.saturating_add(station.header_len()));
         Carrier {
             room: longest,
@@ -171,6 +176,11 @@ impl Carrier {
             aside: VecDeque::new(),
             stats: Stats::default(),
         }
+    }
+
+    /// What frames begin with.
+    pub fn station(&self) -> &Station {
+        &self.station
     }
 
     /// The layer.
@@ -199,6 +209,14 @@ impl Carrier {
     /// What is sent from now on has this differentiated services code point.
     pub fn set_mark(&mut self, mark: u8) {
         self.mark = mark;
+    }
+
+    /// What is sent from now on has this priority in its tag, if frames have one. *Range*: 0 to 7.
+    #[inline]
+    pub fn set_priority(&mut self, priority: u8) {
+        if let Some(tag) = &mut self.station.tag {
+            tag.priority = priority;
+        }
     }
 
     /// The payload of the largest datagram to a destination that goes by frames alone, in bytes.

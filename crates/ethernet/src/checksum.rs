@@ -1,4 +1,6 @@
-//! The Internet's checksum. RFC 1071.
+//! The Internet's checksum, and what protocols sum up of the packet around them. RFC 1071, RFC 768, RFC 8200 §8.1.
+
+use std::net::IpAddr;
 
 /// A sum of 16-bit words, in the machine's order: the order of the network follows from how it is stored (§2 B).
 #[derive(Clone, Copy, Default, Debug)]
@@ -35,6 +37,16 @@ impl Sum {
     pub(crate) fn is_right(self) -> bool {
         self.folded() == [0xff; 2]
     }
+}
+
+/// The sum of what stands for the packet around a message of this length: both addresses are of one kind.
+#[inline]
+pub(crate) fn pseudo_header(protocol: u8, from: IpAddr, to: IpAddr, len: [u8; 2]) -> Sum {
+    let of = |sum: Sum, address: IpAddr| match address {
+        IpAddr::V4(v4) => sum.and(&v4.octets()),
+        IpAddr::V6(v6) => sum.and(&v6.octets()),
+    };
+    of(of(Sum::default().and(&[0, protocol]).and(&len), from), to)
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! Datagrams that come in fragments of IP: others send such what is larger than a frame. RFC 791 §3.2, RFC 815.
+//! Datagrams that come in fragments of IP: others send such what is larger than a frame. RFC 791 §3.2, RFC 8200 §4.5,
+//! RFC 815.
 //!
 //! What is in the making has a bound, in all and for each sender, and the oldest gives way. Fragments that overlap
 //! spoil their datagram, as no sender makes such (RFC 5722 says why), and so do too many that are out of order. What is
 //! whole is remembered for a moment: the network may double its last fragment, which would begin another datagram.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use taut_base::{Duration, Time};
 
@@ -20,14 +21,16 @@ const MOST_OF_ONE: usize = 8;
 const PIECES: usize = 32;
 /// The longest datagram: a length of 16 bits that counts the header.
 const LONGEST: usize = 65_515;
+/// The same over IPv6, where it does not.
+const LONGEST_V6: usize = 65_535;
 /// How long the rest may take. Lower loses what takes its time, higher may mix two datagrams of the same number, of
-/// which there are 65,536: a checksum of UDP finds out.
+/// which IPv4 has 65,536: a checksum of UDP finds out.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Datagrams that are remembered. Lower forgets sooner where many come, higher takes 64 KiB more each.
 const MOST_REMEMBERED: usize = 4;
 
 /// Whose datagram it is: from, to, and the sender's number for it.
-pub(crate) type Key = (Ipv4Addr, Ipv4Addr, u16);
+pub(crate) type Key = (IpAddr, IpAddr, u32);
 
 /// A part of a datagram, from the byte `start` on.
 #[derive(Clone, Copy, Debug)]
@@ -69,8 +72,9 @@ impl Fragments {
     /// *Errors*: `Malformed` for what no datagram is made of. *Cost*: a copy; 64 KiB for the first datagrams.
     pub fn add(&mut self, fragment: &Fragment<'_>) -> Result<Option<&[u8]>, Refused> {
         let end = fragment.start + fragment.bytes.len();
+        let longest = if fragment.key.0.is_ipv4() { LONGEST } else { LONGEST_V6 };
         let is_whole = fragment.bytes.len().is_multiple_of(8) || fragment.is_last;
-        if fragment.bytes.is_empty() || !is_whole || end > LONGEST {
+        if fragment.bytes.is_empty() || !is_whole || end > longest {
             return Err(Refused::Malformed);
         }
         let place = self.place(fragment, end);
@@ -165,7 +169,7 @@ impl Making {
         (self.key, self.begun, self.until, self.len) = (Some(key), begun, None, None);
         self.whole = None;
         self.pieces.clear();
-        self.bytes.resize(LONGEST, 0);
+        self.bytes.resize(LONGEST_V6, 0);
     }
 
     /// Is it in the making, so that it would be lost?
@@ -226,9 +230,10 @@ impl Making {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
 
-    const A: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-    const US: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+    const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+    const US: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 
     fn whole(len: usize) -> Vec<u8> {
         (0..len).map(|at| (at % 251) as u8).collect()
@@ -241,7 +246,7 @@ mod tests {
         datagram.chunks(1_480).enumerate().map(piece).collect()
     }
 
-    fn key(number: u16) -> Key {
+    fn key(number: u32) -> Key {
         (A, US, number)
     }
 
@@ -251,7 +256,7 @@ mod tests {
         for (number, len) in [1_481, 2_960, 3_000, 20_000, LONGEST].into_iter().enumerate() {
             let datagram = whole(len);
             for turn in 0..4 {
-                let mut pieces = pieces(key(number as u16), &datagram);
+                let mut pieces = pieces(key(number as u32), &datagram);
                 match turn {
                     1 => pieces.reverse(),
                     2 => pieces.sort_by_key(|piece| piece.start / 1_480 * 7 % 11),
@@ -268,6 +273,17 @@ mod tests {
             }
         }
         assert_eq!(fragments.next_timeout(), Time::NEVER);
+    }
+
+    #[test]
+    fn the_longest_of_ipv6_is_longer() {
+        let (own, mut fragments) = (IpAddr::from([0xfd; 16]), Fragments::default());
+        let datagram = whole(LONGEST_V6);
+        for (key, is_whole) in [((own, own, 1), true), (key(1), false)] {
+            let made: Vec<_> =
+                pieces(key, &datagram).iter().map(|piece| fragments.add(piece).is_ok()).collect();
+            assert_eq!(made.iter().all(|made| *made), is_whole);
+        }
     }
 
     #[test]
@@ -293,7 +309,7 @@ mod tests {
             let mut other = whole(len);
             other[0] ^= 1;
             for datagram in [&datagram, &other] {
-                let all = pieces(key(number as u16), datagram);
+                let all = pieces(key(number as u32), datagram);
                 let (last, before) = all.split_last().unwrap();
                 before.iter().for_each(|piece| assert_eq!(fragments.add(piece), Ok(None)));
                 assert!(fragments.add(last) == Ok(Some(&datagram[..])), "{len} bytes");
@@ -327,7 +343,7 @@ mod tests {
         let open = |fragments: &Fragments| fragments.making.iter().filter(|making| making.is_open()).count();
         let remembered =
             |fragments: &Fragments| fragments.making.iter().filter(|making| making.is_remembered()).count();
-        let many = MOST_OF_ONE as u16;
+        let many = MOST_OF_ONE as u32;
         for half in 0..2 {
             for number in 0..many {
                 let wanted = (half == 1).then_some(&datagram[..]);
@@ -398,7 +414,7 @@ mod tests {
         assert_eq!(fragments.add(&first), Ok(None));
         let junk = whole(8);
         let flood = |number| {
-            let key = (Ipv4Addr::new(10, 0, 0, 66), US, number);
+            let key = (Ipv4Addr::new(10, 0, 0, 66).into(), US, number);
             Fragment { key, start: 0, is_last: false, bytes: &junk }
         };
         (0..1_000).for_each(|number| assert_eq!(fragments.add(&flood(number)), Ok(None)));
@@ -408,7 +424,7 @@ mod tests {
         assert_eq!(fragments.add(&third), Ok(Some(&ours[..])));
         // Senders that are made up push out the oldest, and there are no more.
         for number in 0..1_000 {
-            let key = (Ipv4Addr::from(0x0a01_0000 + number), US, 1);
+            let key = (Ipv4Addr::from(0x0a01_0000 + number).into(), US, 1);
             assert_eq!(fragments.add(&Fragment { key, start: 0, is_last: false, bytes: &junk }), Ok(None));
         }
         assert_eq!(fragments.making.len(), MOST);

@@ -1,5 +1,7 @@
 //! The header that all frames have: two stations, a tag perhaps, and the type of what follows.
 
+use std::net::IpAddr;
+
 use crate::Refused;
 
 /// An address of Ethernet.
@@ -23,6 +25,29 @@ const VLAN_ID: u16 = 0x0fff;
 /// ```
 pub fn shift_with_tag(shift: u16) -> u16 {
     (shift + TAG as u16) % 8
+}
+
+/// The station that stands for a group of IP: the low 23 bits of an address of IPv4 behind 01:00:5e (RFC 1112 §6.4), the
+/// low 32 of one of IPv6 behind 33:33 (RFC 2464 §7).
+///
+/// ```
+/// use std::net::Ipv4Addr;
+/// let of_discovery = taut_ethernet::group(Ipv4Addr::new(239, 255, 0, 1).into());
+/// assert_eq!(of_discovery, [0x01, 0x00, 0x5e, 0x7f, 0x00, 0x01]);
+/// let of_discovery = taut_ethernet::group("ff02::ffff:239.255.0.1".parse().unwrap());
+/// assert_eq!(of_discovery, [0x33, 0x33, 0xef, 0xff, 0x00, 0x01]);
+/// ```
+pub fn group(of: IpAddr) -> Mac {
+    match of {
+        IpAddr::V4(v4) => {
+            let [_, b, c, d] = v4.octets();
+            [0x01, 0x00, 0x5e, b & 0x7f, c, d]
+        }
+        IpAddr::V6(v6) => {
+            let [.., a, b, c, d] = v6.octets();
+            [0x33, 0x33, a, b, c, d]
+        }
+    }
 }
 
 /// What all frames that a port sends have in common.

@@ -1,12 +1,12 @@
-//! Which station each next hop is: a table that asks, doubts and forgets. RFC 826, RFC 1122 §2.3.2.
+//! Which station each next hop is: a table that asks, doubts and forgets. RFC 826, RFC 1122 §2.3.2, RFC 4861 §7.2, §7.3.
 //!
-//! Who is on the network can write any message of ARP. So a station is believed when it answers a question of ours, or
+//! Who is on the network can write any message of ARP or about neighbours. So a station is believed when it answers a question of ours, or
 //! asks for us; one that is known stays until it no longer answers, whatever others say meanwhile; and the table has a
 //! bound, within which nobody who is sent to gives way to one who is not.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use taut_base::{Duration, Time};
 
@@ -15,16 +15,18 @@ use crate::header::Mac;
 /// Hops that are remembered. Lower than the hosts of a domain and some are asked for again and again; higher takes
 /// longer to look through when it is time.
 const MOST: usize = 1_024;
-/// The time between two questions for one hop: RFC 1122 §2.3.2.1 has no more than one in a second.
+/// The time between two questions for one hop: RFC 1122 §2.3.2.1 has no more than one in a second,
+/// and so has RFC 4861 §7.2.2 (RETRANS_TIMER).
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// So often a station that is known is asked whether it is still there. Lower asks more often, higher sends for longer
 /// to one that is not.
 const CONFIRM: Duration = Duration::from_secs(30);
-/// So many questions without an answer, and a station is not known any more.
+/// So many questions without an answer, and a station is not known any more (RFC 4861 §10, MAX_UNICAST_SOLICIT).
 const TRIES: u32 = 3;
 
 /// What is known of a hop.
 struct Hop {
+    ip: IpAddr,
     mac: Option<Mac>,
     /// Have we sent to it?
     wanted: bool,
@@ -52,9 +54,19 @@ impl Hop {
     }
 }
 
+/// What a hop is found by.
+#[inline]
+fn key(of: IpAddr) -> u128 {
+    match of {
+        IpAddr::V4(v4) => v4.to_bits().into(),
+        IpAddr::V6(v6) => v6.to_bits(),
+    }
+}
+
 /// The hops.
 pub(crate) struct Hops {
-    known: BTreeMap<Ipv4Addr, Hop>,
+    /// By the bits of their addresses, which are of one kind.
+    known: BTreeMap<u128, Hop>,
     /// When the first of them is to be looked after.
     due: Time,
 }
@@ -66,8 +78,8 @@ impl Hops {
 
     /// The station of a hop that is sent to. Who is not known is asked for when it is next looked after them.
     #[inline]
-    pub fn station(&mut self, of: Ipv4Addr) -> Option<Mac> {
-        match self.known.get_mut(&of) {
+    pub fn station(&mut self, of: IpAddr) -> Option<Mac> {
+        match self.known.get_mut(&key(of)) {
             Some(hop) => {
                 (hop.wanted, hop.used) = (true, true);
                 hop.mac
@@ -79,9 +91,14 @@ impl Hops {
         }
     }
 
+    /// Is its station known?
+    pub fn is_known(&self, of: IpAddr) -> bool {
+        self.known.get(&key(of)).is_some_and(|hop| hop.mac.is_some())
+    }
+
     /// A host has asked for us.
-    pub fn heard(&mut self, of: Ipv4Addr, mac: Mac) {
-        match self.known.get_mut(&of) {
+    pub fn heard(&mut self, of: IpAddr, mac: Mac) {
+        match self.known.get_mut(&key(of)) {
             Some(hop) if hop.mac.is_none() => hop.believe(mac),
             Some(hop) if hop.mac == Some(mac) && hop.asked > 0 => hop.believe(mac),
             Some(_) => return self.doubted(of, mac),
@@ -91,8 +108,8 @@ impl Hops {
     }
 
     /// A host has answered. `false` if it was not asked: by us, and if its station is known, that one.
-    pub fn answered(&mut self, of: Ipv4Addr, mac: Mac) -> bool {
-        let hop = self.known.get_mut(&of).filter(|hop| hop.asked > 0);
+    pub fn answered(&mut self, of: IpAddr, mac: Mac) -> bool {
+        let hop = self.known.get_mut(&key(of)).filter(|hop| hop.asked > 0);
         let Some(hop) = hop.filter(|hop| hop.mac.is_none_or(|known| known == mac)) else {
             self.doubted(of, mac);
             return false;
@@ -104,8 +121,8 @@ impl Hops {
 
     /// Somebody says of a host, without being asked, that it is this station. If another one is known, that is asked
     /// whether it is still there.
-    pub fn doubted(&mut self, of: Ipv4Addr, mac: Mac) {
-        let hop = self.known.get_mut(&of).filter(|hop| hop.mac.is_some_and(|known| known != mac));
+    pub fn doubted(&mut self, of: IpAddr, mac: Mac) {
+        let hop = self.known.get_mut(&key(of)).filter(|hop| hop.mac.is_some_and(|known| known != mac));
         // A question that is open, or an answer that was just heard, is as good as another.
         if let Some(hop) = hop.filter(|hop| hop.asked == 0 && !hop.heard) {
             hop.due = Time(0);
@@ -115,17 +132,18 @@ impl Hops {
 
     /// *Cost*: a look at all, if the table is full.
     #[cold]
-    fn add(&mut self, of: Ipv4Addr, mac: Option<Mac>) {
+    fn add(&mut self, of: IpAddr, mac: Option<Mac>) {
         let wanted = mac.is_none();
         if self.known.len() >= MOST {
-            let worth = |(ip, hop): (&Ipv4Addr, &Hop)| Some((hop.worth()?, *ip));
+            let worth = |(key, hop): (&u128, &Hop)| Some((hop.worth()?, *key));
             let least = self.known.iter().filter_map(worth).min();
             // Who has only asked for us takes the place of such only.
-            let Some((_, ip)) = least.filter(|((rank, ..), _)| wanted || *rank == 0) else { return };
-            self.known.remove(&ip);
+            let Some((_, least)) = least.filter(|((rank, ..), _)| wanted || *rank == 0) else { return };
+            self.known.remove(&least);
         }
         let heard = mac.is_some();
-        self.known.insert(of, Hop { mac, wanted, used: wanted, asked: 0, due: Time(0), heard });
+        let hop = Hop { ip: of, mac, wanted, used: wanted, asked: 0, due: Time(0), heard };
+        self.known.insert(key(of), hop);
         self.due = Time(0);
     }
 
@@ -136,11 +154,14 @@ impl Hops {
 
     /// Asks for those who are not known or were not heard of for long, and forgets those nobody sends to who are not
     /// there. `ask` takes a question, to that station or to all, or says that it cannot yet.
-    pub fn look_after(&mut self, now: Time, mut ask: impl FnMut(Ipv4Addr, Option<Mac>) -> bool) {
+    pub fn look_after(&mut self, now: Time, mut ask: impl FnMut(IpAddr, Option<Mac>) -> bool) {
         if now < self.due {
             return;
         }
-        self.known.retain(|ip, hop| hop.due > now || hop.look_after(now, |mac| ask(*ip, mac)));
+        self.known.retain(|_, hop| {
+            let ip = hop.ip;
+            hop.due > now || hop.look_after(now, |mac| ask(ip, mac))
+        });
         self.due = self.known.values().map(|hop| hop.due).min().unwrap_or(Time::NEVER);
     }
 }
@@ -174,8 +195,9 @@ impl Hop {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
 
-    const A: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+    const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
     const ONE: Mac = [2, 0, 0, 0, 0, 1];
     const TWO: Mac = [2, 0, 0, 0, 0, 2];
 
@@ -183,7 +205,7 @@ mod tests {
     struct Bench {
         hops: Hops,
         now: Time,
-        asked: Vec<(Ipv4Addr, Option<Mac>)>,
+        asked: Vec<(IpAddr, Option<Mac>)>,
     }
 
     impl Bench {
@@ -217,8 +239,8 @@ mod tests {
         }
     }
 
-    fn address(number: u32) -> Ipv4Addr {
-        Ipv4Addr::from(0x0a01_0000 + number)
+    fn address(number: u32) -> IpAddr {
+        Ipv4Addr::from(0x0a01_0000 + number).into()
     }
 
     #[test]
@@ -324,7 +346,7 @@ mod tests {
     #[test]
     fn a_flood_pushes_nobody_out_who_is_sent_to() {
         let mut bench = Bench::with_known(ONE);
-        let wanted = Ipv4Addr::new(10, 0, 0, 7);
+        let wanted = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
         bench.hops.station(wanted);
         for number in 0..10_000 {
             bench.hops.heard(address(number), TWO);
@@ -339,7 +361,7 @@ mod tests {
         (0..10_000).for_each(|number| assert_eq!(bench.hops.station(address(number)), None));
         assert_eq!((bench.hops.known.len(), bench.hops.station(A)), (MOST, Some(ONE)));
         bench.hops.heard(wanted, TWO);
-        assert!(!bench.hops.known.contains_key(&wanted), "and not those of one who only asks for us");
+        assert!(!bench.hops.known.contains_key(&key(wanted)), "and not those of one who only asks for us");
         bench.look_after();
         bench.hops.station(wanted);
         assert!(bench.pass(ASK_AGAIN) > 0 && bench.asked.contains(&(wanted, None)), "they make room");

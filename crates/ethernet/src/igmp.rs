@@ -1,14 +1,14 @@
 //! Which groups a host is in, so that switches that look pass their frames on: reports, and the questions they answer.
 //! RFC 2236; questions of RFC 3376 are understood, and who asks so understands these reports (§7.2.1 there).
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use taut_base::Duration;
 
 use crate::checksum::Sum;
-use crate::header::{Header, Station};
+use crate::header::{Header, Station, group};
 use crate::layer::Refused;
-use crate::{bare, udp};
+use crate::udp;
 
 pub(crate) const PROTOCOL: u8 = 2;
 /// Whom questions about all groups go to.
@@ -29,24 +29,24 @@ const USUAL: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Query {
     /// The group; `None`: all.
-    pub of: Option<Ipv4Addr>,
+    pub of: Option<IpAddr>,
     /// How long there is to answer.
     pub within: Duration,
 }
 
 /// The frame that says that we are in a group.
-pub(crate) fn report(own: &Station, from: Ipv4Addr, group: Ipv4Addr) -> Header {
-    let mut header = Header::new(own, bare::group(group), udp::TYPE_IPV4);
+pub(crate) fn report(own: &Station, from: Ipv4Addr, of: Ipv4Addr) -> Header {
+    let mut header = Header::new(own, group(of.into()), udp::TYPE_IPV4);
     let start = header.bytes().len();
     header.put(&[0x46, 0xc0, 0, (HEADER + LEN) as u8, 0, 0, 0x40, 0, HOPS, PROTOCOL, 0, 0]);
     header.put(&from.octets());
-    header.put(&group.octets());
+    header.put(&of.octets());
     header.put(&ROUTER_ALERT);
     let sum = Sum::default().and(header.bytes().get(start..).unwrap_or_default());
     header.set(start + 10, sum.complement());
     let start = header.bytes().len();
     header.put(&[REPORT, 0, 0, 0]);
-    header.put(&group.octets());
+    header.put(&of.octets());
     let sum = Sum::default().and(header.bytes().get(start..).unwrap_or_default());
     header.set(start + 2, sum.complement());
     header
@@ -70,7 +70,10 @@ pub(crate) fn read(message: &[u8]) -> Result<Query, Refused> {
         _ => Some(i64::from(code)),
     };
     let of = Some(Ipv4Addr::from(group)).filter(|group| !group.is_unspecified());
-    Ok(Query { of, within: tenths.map_or(USUAL, |tenths| Duration::from_millis(100 * tenths)) })
+    Ok(Query {
+        of: of.map(Into::into),
+        within: tenths.map_or(USUAL, |tenths| Duration::from_millis(100 * tenths)),
+    })
 }
 
 #[cfg(test)]
@@ -109,7 +112,7 @@ mod tests {
         assert_eq!(within(0xff, &[]), Duration::from_millis(25_500), "version 2 has a number");
         assert_eq!(within(0x9a, &[0; 4]), Duration::from_millis((26 << 4) * 100), "version 3 doubles");
         assert_eq!(read(&question(1, [0; 4], &[])).unwrap().of, None);
-        assert_eq!(read(&question(1, GROUP.octets(), &[])).unwrap().of, Some(GROUP));
+        assert_eq!(read(&question(1, GROUP.octets(), &[])).unwrap().of, Some(GROUP.into()));
     }
 
     #[test]

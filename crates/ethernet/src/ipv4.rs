@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use crate::checksum::Sum;
 use crate::fragments::Fragment;
 use crate::layer::Refused;
+use crate::udp;
 
 /// The protocol of messages about IP.
 pub(crate) const ICMP: u8 = 1;
@@ -14,16 +15,30 @@ const ECHO: u8 = 8;
 /// What an answer is sent with.
 const HOPS: u8 = 64;
 
-/// Which protocol a packet has; `None`: it has no whole header.
-#[inline]
-pub(crate) fn protocol(packet: &[u8]) -> Option<u8> {
-    packet.first_chunk::<HEADER>().map(|header| header[9])
+/// What a packet of IP carries, as far as its header says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Carried {
+    /// A datagram of UDP.
+    Datagram,
+    /// A part of one: there are more, or it is not the first.
+    Part,
+    /// Something else, or there is no whole header.
+    Other,
 }
 
-/// Is it a part of a packet? There are more, or it is not the first.
+/// What a packet carries.
 #[inline]
-pub(crate) fn is_fragment(packet: &[u8]) -> bool {
-    packet.first_chunk::<HEADER>().is_some_and(|header| header[6] & 0x3f != 0 || header[7] != 0)
+pub(crate) fn carried(packet: &[u8]) -> Carried {
+    match packet.first_chunk::<HEADER>() {
+        Some([_, _, _, _, _, _, offset, more, _, udp::PROTOCOL, ..]) => {
+            if offset & 0x3f == 0 && *more == 0 {
+                Carried::Datagram
+            } else {
+                Carried::Part
+            }
+        }
+        _ => Carried::Other,
+    }
 }
 
 /// Reads a part of a packet. Options are malformed, as they are in a whole one.
@@ -39,7 +54,7 @@ pub(crate) fn fragment(packet: &[u8]) -> Result<Fragment<'_>, Refused> {
     }
     let (from, to) = (Ipv4Addr::new(s0, s1, s2, s3), Ipv4Addr::new(t0, t1, t2, t3));
     Ok(Fragment {
-        key: (from, to, u16::from_be_bytes([c, d])),
+        key: (from.into(), to.into(), u32::from(u16::from_be_bytes([c, d]))),
         start: 8 * usize::from(u16::from_be_bytes([offset & 0x1f, more])),
         is_last: offset & 0x20 == 0,
         bytes,

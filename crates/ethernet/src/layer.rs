@@ -85,6 +85,18 @@ pub enum Reached {
     },
 }
 
+impl Reached {
+    /// The bytes to leave free before a frame that is received without a tag, so that values of eight bytes in its first
+    /// sample are where memory has them.
+    pub fn shift(&self) -> u16 {
+        match self {
+            Reached::Bare(_) => bare::SHIFT,
+            Reached::Own { own, .. } if own.address.is_ipv6() => udp::SHIFT_V6,
+            Reached::Ip(_) | Reached::Own { .. } => udp::SHIFT,
+        }
+    }
+}
+
 /// The layer of a port: how to whom.
 pub enum Layer {
     /// UDP over IPv4 and IPv6. What is received here is samples for these ends; all else is the kernel's.
@@ -96,7 +108,7 @@ pub enum Layer {
     },
     /// Frames of our own type.
     Bare(FrameEnds),
-    /// UDP over IPv4 at an address of our own.
+    /// UDP at an address of our own, over IPv4 or IPv6 as that is.
     Own(Box<OwnIp>),
 }
 
@@ -208,7 +220,7 @@ impl Layer {
     /// have UDP.
     #[inline]
     pub fn is_shared(&self, to: &Locator) -> bool {
-        matches!(self, Layer::Own(_)) && to.is_multicast() && to.kind == LocatorKind::UDP_V4
+        matches!(self, Layer::Own(own) if own.is_of_kind(to)) && to.is_multicast()
     }
 
     /// The payload of the largest datagram to a destination that goes by frames alone, of `longest` bytes each.

@@ -1,32 +1,39 @@
-//! UDP over IPv4 at an address of our own, of which the kernel knows nothing: what it does for others is done here.
+//! UDP over IPv4 or IPv6 at an address of our own, of which the kernel knows nothing: what it does for others is done
+//! here.
 //!
-//! That is who the next hop is and which station (ARP), that others find us (answers, an announcement), groups (IGMP),
-//! and an answer to `ping`. Fragments are received and not sent, as RTPS has its own;
+//! That is who the next hop is and which station (ARP, neighbour discovery), that others find us (answers, an
+//! announcement), groups (IGMP, MLD), and an answer to `ping`. Fragments are received and not sent, as RTPS has its own;
 //! options are neither.
+//!
+//! Here is what both kinds of IP have in common; what is said and heard is [`v4`] and [`v6`].
 //!
 //! Nothing here knows the time but [`OwnIp::on_timeout`], which says what is to be said then. What is said waits to be
 //! asked for by [`OwnIp::say`].
 
 mod address;
+mod v4;
+mod v6;
 mod waiting;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use taut_base::{Duration, Locator, Time};
+use taut_base::{Duration, Locator, LocatorKind, Time};
 
-use crate::arp::{self, Arp};
 use crate::fragments::Fragments;
-use crate::header::{Header, Mac, Opened, Station};
+use crate::header::{Mac, Opened, Station, Tag, group};
 use crate::hops::Hops;
-use crate::ipv4::{self, Packet};
+use crate::igmp::Query;
+use crate::ipv4::Carried;
 use crate::layer::{Datagram, FrameEnds, NoRoute, Refused};
-use crate::{bare, igmp, udp};
+use crate::{igmp, ipv4, ipv6, mld, ndp, udp};
 
+use address::Routes;
 pub use address::{OwnAddress, SocketNetwork};
-use waiting::{LONGEST, Waiting};
+use waiting::Waiting;
 
 /// How often we say unasked who we are and what groups we are in, and the time between (RFC 5227 §1.1, ANNOUNCE_NUM and
-/// ANNOUNCE_INTERVAL; RFC 2236 §8.10 has the groups said again later: this long is enough for one frame to be lost).
+/// ANNOUNCE_INTERVAL; RFC 4861 §7.2.6 has no more than three. RFC 2236 §8.10 and RFC 2710 §7.10 have the groups said
+/// again later: this long is enough for one frame to be lost).
 const ANNOUNCEMENTS: u32 = 2;
 const ANNOUNCE_AGAIN: Duration = Duration::from_secs(2);
 /// So often it is looked whether somebody is at the other end, who could hear it. Lower asks the device more often,
@@ -41,12 +48,14 @@ const DEFEND_AGAIN: Duration = Duration::from_secs(10);
 pub struct OwnIp {
     station: Station,
     own: OwnAddress,
+    /// The type of frames that carry the kind of IP that it is of.
+    kind: [u8; 2],
     ends: FrameEnds,
     /// Where samples are sent from.
-    from: SocketAddrV4,
-    groups: Vec<Ipv4Addr>,
-    /// What is the sockets'.
-    sockets: Vec<SocketNetwork>,
+    from: SocketAddr,
+    /// Those of the ends, and that in which our address is asked for where it is asked for in one.
+    groups: Vec<IpAddr>,
+    routes: Routes,
     hops: Hops,
     fragments: Fragments,
     waiting: Waiting,
@@ -71,18 +80,21 @@ impl OwnIp {
     /// At this station, for a participant that is reached at these ends of `own`, and at groups.
     pub(crate) fn new(mac: Mac, own: OwnAddress, ends: FrameEnds, sockets: Vec<SocketNetwork>) -> OwnIp {
         let all = ends.user.iter().chain(&ends.metatraffic);
-        let mut groups: Vec<Ipv4Addr> = all.filter_map(v4).map(|end| *end.ip()).collect();
-        groups.retain(Ipv4Addr::is_multicast);
+        let mut groups: Vec<IpAddr> = all.filter_map(Locator::ip).filter(IpAddr::is_multicast).collect();
+        if let IpAddr::V6(own) = own.address {
+            groups.push(ipv6::solicited_node(own).into());
+        }
         groups.sort();
         groups.dedup();
-        let ours = ends.user.iter().filter_map(v4).find(|end| *end.ip() == own.address);
+        let ours = ends.user.iter().filter_map(Locator::socket_addr).find(|end| end.ip() == own.address);
         OwnIp {
             station: Station { mac, tag: None },
             own,
-            from: ours.unwrap_or(SocketAddrV4::new(own.address, 0)),
+            kind: if own.address.is_ipv4() { udp::TYPE_IPV4 } else { udp::TYPE_IPV6 },
+            from: ours.unwrap_or(SocketAddr::new(own.address, 0)),
             ends,
             groups,
-            sockets,
+            routes: Routes::new(own, &sockets),
             hops: Hops::new(),
             fragments: Fragments::default(),
             waiting: Waiting::new(),
@@ -99,6 +111,11 @@ impl OwnIp {
         }
     }
 
+    /// What is said from here on has this tag, as datagrams have.
+    pub(crate) fn set_tag(&mut self, tag: Option<Tag>) {
+        self.station.tag = tag;
+    }
+
     /// Where the participant is reached.
     pub fn ends(&self) -> &FrameEnds {
         &self.ends
@@ -111,23 +128,29 @@ impl OwnIp {
 
     /// These are the sockets' from now on.
     pub fn follow(&mut self, sockets: Vec<SocketNetwork>) {
-        self.sockets = sockets;
+        self.routes.follow(&sockets);
     }
 
     /// From where, to which station, and to where.
     #[inline]
     pub(crate) fn route(&mut self, to: &Locator) -> Result<(SocketAddr, Mac, SocketAddr), NoRoute> {
-        let to = v4(to).ok_or(NoRoute::Elsewhere)?;
-        let station = match self.own.hop(*to.ip(), &self.sockets).ok_or(NoRoute::Elsewhere)? {
-            group if group.is_multicast() => bare::group(group),
+        let to = to.socket_addr().ok_or(NoRoute::Elsewhere)?;
+        let station = match self.routes.hop(to.ip()).ok_or(NoRoute::Elsewhere)? {
+            all if all.is_multicast() => group(all),
             hop => self.hops.station(hop).ok_or(NoRoute::Unknown)?,
         };
-        Ok((self.from.into(), station, to.into()))
+        Ok((self.from, station, to))
+    }
+
+    /// Is it of the kind of IP that our address is of?
+    #[inline]
+    pub(crate) fn is_of_kind(&self, to: &Locator) -> bool {
+        to.kind == if self.own.address.is_ipv4() { LocatorKind::UDP_V4 } else { LocatorKind::UDP_V6 }
     }
 
     /// Would this go by the device, if the station is known?
     pub(crate) fn is_for_device(&self, to: &Locator) -> bool {
-        v4(to).is_some_and(|to| self.own.hop(*to.ip(), &self.sockets).is_some())
+        to.socket_addr().is_some_and(|to| self.routes.hop(to.ip()).is_some())
     }
 
     /// Reads a frame, and hears what is said to us in it.
@@ -137,11 +160,15 @@ impl OwnIp {
         if opened.from == self.station.mac || !is_of_one {
             return Err(Refused::NotOurs);
         }
-        if opened.kind != udp::TYPE_IPV4 || ipv4::protocol(opened.content) != Some(udp::PROTOCOL) {
-            return Err(self.hear(opened));
-        }
-        if ipv4::is_fragment(opened.content) {
-            return self.read_part(opened);
+        let carried = match opened.kind {
+            kind if kind != self.kind => Carried::Other,
+            udp::TYPE_IPV4 => ipv4::carried(opened.content),
+            _ => ipv6::carried(opened.content),
+        };
+        match carried {
+            Carried::Datagram => {}
+            Carried::Part => return self.read_part(opened),
+            Carried::Other => return Err(self.hear(opened)),
         }
         let datagram = udp::read(opened, |to| {
             self.ends.traffic(&to.into()).filter(|_| self.is_way(to.ip(), opened.to))
@@ -152,23 +179,30 @@ impl OwnIp {
     /// A part of a datagram: that, if it is whole now.
     #[cold]
     fn read_part<'a>(&'a mut self, opened: &Opened<'a>) -> Result<Datagram<'a>, Refused> {
-        let fragment = ipv4::fragment(opened.content)?;
+        let fragment = match self.own.address {
+            IpAddr::V4(_) => ipv4::fragment(opened.content),
+            IpAddr::V6(_) => ipv6::fragment(opened.content),
+        }?;
         let (from, to, _) = fragment.key;
-        if !self.is_way(to.into(), opened.to) || to != self.own.address && !self.groups.contains(&to) {
+        if !self.is_way(to, opened.to) || to != self.own.address && !self.groups.contains(&to) {
             return Err(Refused::NotOurs);
         }
         if !self.is_plausible(from) {
             return Err(Refused::Malformed);
         }
         let OwnIp { fragments, ends, .. } = self;
-        let datagram = fragments.add(&fragment)?.ok_or(Refused::Part)?;
-        let packet = udp::Packet { from: from.into(), to: to.into(), datagram };
+        // Over IPv6 one may be all that there is (RFC 6946).
+        let datagram = match fragment.start == 0 && fragment.is_last {
+            true => fragment.bytes,
+            false => fragments.add(&fragment)?.ok_or(Refused::Part)?,
+        };
+        let packet = udp::Packet { from, to, datagram };
         of_rtps(udp::read_datagram(&packet, |to| ends.traffic(&to.into()))?)
     }
 
+    #[inline]
     fn judge<'a>(&self, datagram: Datagram<'a>) -> Result<Datagram<'a>, Refused> {
-        let from = v4(&datagram.from).ok_or(Refused::Malformed)?;
-        if !self.is_plausible(*from.ip()) {
+        if !datagram.from.ip().is_some_and(|from| self.is_plausible(from)) {
             return Err(Refused::Malformed);
         }
         of_rtps(datagram)
@@ -177,91 +211,42 @@ impl OwnIp {
     /// A station's address with a group's, or the other way round, is no way for a datagram to come.
     #[inline]
     fn is_way(&self, to: IpAddr, station: Mac) -> bool {
-        match to {
-            IpAddr::V4(group) if group.is_multicast() => station == bare::group(group),
-            _ => station == self.station.mac,
-        }
+        station == if to.is_multicast() { group(to) } else { self.station.mac }
     }
 
-    /// Can somebody else have sent from there? RFC 1122 §3.2.1.3.
-    fn is_plausible(&self, from: Ipv4Addr) -> bool {
-        let is_nobody = from.is_unspecified() || from.is_broadcast() || from.is_multicast();
-        !is_nobody && !from.is_loopback() && from != self.own.address
+    /// Can somebody else have sent from there? RFC 1122 §3.2.1.3, RFC 4291 §2.5.2, §2.5.3, §2.7.
+    #[inline]
+    fn is_plausible(&self, from: IpAddr) -> bool {
+        !address::is_nobody(from) && !from.is_loopback() && from != self.own.address
     }
 
     /// What is no datagram for us, but may be a question or an answer.
     #[cold]
     fn hear(&mut self, opened: &Opened<'_>) -> Refused {
-        let heard = match opened.kind {
-            arp::TYPE => self.hear_arp(opened),
-            udp::TYPE_IPV4 => Packet::read(opened.content).and_then(|packet| match packet.protocol {
-                igmp::PROTOCOL => self.hear_igmp(&packet),
-                ipv4::ICMP if opened.to == self.station.mac => self.hear_echo(opened, &packet),
-                _ => Err(Refused::NotOurs),
-            }),
-            _ => Err(Refused::NotOurs),
+        let heard = match self.own.address {
+            IpAddr::V4(own) => self.hear_v4(own, opened),
+            IpAddr::V6(own) => self.hear_v6(own, opened),
         };
         heard.err().unwrap_or(Refused::Control)
     }
 
-    fn hear_arp(&mut self, opened: &Opened<'_>) -> Result<(), Refused> {
-        if opened.to != self.station.mac && opened.to != arp::BROADCAST {
-            return Err(Refused::NotOurs);
-        }
-        let said = Arp::read(opened.content)?;
-        if said.sender == self.own.address {
-            if said.sender_mac == self.station.mac {
-                return Err(Refused::NotOurs);
-            }
-            self.conflict = Some(said.sender_mac);
-            return Err(Refused::Conflict);
-        }
-        let is_for_us = said.target == self.own.address;
-        if said.is_request && is_for_us {
-            // Who only looks whether an address is free has none yet (RFC 5227 §2.1.1): it is told, and not known.
-            if self.own.is_near(said.sender) {
-                self.hops.heard(said.sender, said.sender_mac);
-            }
-            let answer = Arp {
-                is_request: false,
-                sender: self.own.address,
-                sender_mac: self.station.mac,
-                target: said.sender,
-                target_mac: said.sender_mac,
-            };
-            self.waiting.put(&answer.frame(&self.station, said.sender_mac));
-            return Ok(());
-        }
-        let is_answer = !said.is_request && is_for_us && opened.to == self.station.mac;
-        if is_answer && self.hops.answered(said.sender, said.sender_mac) {
-            return Ok(());
-        }
-        self.hops.doubted(said.sender, said.sender_mac);
-        Err(Refused::NotOurs)
-    }
-
-    fn hear_igmp(&mut self, packet: &Packet<'_>) -> Result<(), Refused> {
-        let query = igmp::read(packet.content)?;
-        let is_ours = |group: &Ipv4Addr| self.groups.contains(group) && packet.to == *group;
-        let is_ours = query.of.as_ref().map_or(packet.to == igmp::ALL_HOSTS, is_ours);
-        // From another network nobody asks (RFC 2236 §9).
-        if !is_ours || packet.hops != 1 {
+    /// Somebody asks which groups we are in, by this address; about all of them by the one of `all`.
+    fn hear_query(&mut self, query: &Query, to: IpAddr, all: IpAddr) -> Result<(), Refused> {
+        let is_ours = |group: &IpAddr| self.groups.contains(group) && to == *group;
+        if !query.of.as_ref().map_or(to == all, is_ours) {
             return Err(Refused::NotOurs);
         }
         self.asked = Some(self.asked.map_or(query.within, |before| before.min(query.within)));
         Ok(())
     }
 
-    /// Answers `ping`. RFC 792, RFC 1122 §3.2.2.6.
-    fn hear_echo(&mut self, opened: &Opened<'_>, packet: &Packet<'_>) -> Result<(), Refused> {
-        if packet.to != self.own.address || !self.is_plausible(packet.from) || packet.has_options {
-            return Err(Refused::NotOurs);
+    /// Another station says that our address is its own.
+    fn dispute(&mut self, mac: Mac) -> Refused {
+        if mac == self.station.mac {
+            return Refused::NotOurs;
         }
-        let mut bytes = [0; LONGEST];
-        let header = Header::new(&self.station, opened.from, udp::TYPE_IPV4);
-        let len = ipv4::echo(&mut bytes, header.bytes(), packet)?;
-        self.waiting.put_echo(bytes, len);
-        Ok(())
+        self.conflict = Some(mac);
+        Refused::Conflict
     }
 
     /// The next of our own frames to send, written into `frame`, which has room for 128 bytes: its length. `None`: there
@@ -313,6 +298,7 @@ impl OwnIp {
     /// Has wait what is to be said by now: announcements, reports of groups, questions.
     pub fn on_timeout(&mut self, now: Time) {
         if self.announce_at <= now && self.is_linked {
+            self.ask_for_own();
             self.announce();
             self.announcements = self.announcements.saturating_sub(1);
             self.announce_at = if self.announcements > 0 { now + ANNOUNCE_AGAIN } else { Time::NEVER };
@@ -329,26 +315,39 @@ impl OwnIp {
         }
         let OwnIp { hops, waiting, station, own, .. } = self;
         hops.look_after(now, |target, mac| {
-            if waiting.is_full() {
-                return false;
-            }
-            let (sender, sender_mac) = (own.address, station.mac);
-            let question = Arp { is_request: true, sender, sender_mac, target, target_mac: [0; 6] };
-            waiting.put(&question.frame(station, mac.unwrap_or(arp::BROADCAST)))
+            !waiting.is_full()
+                && match (own.address, target) {
+                    (IpAddr::V4(own), IpAddr::V4(target)) => {
+                        waiting.put(v4::question(station, own, target, mac).bytes())
+                    }
+                    (IpAddr::V6(own), IpAddr::V6(target)) => {
+                        waiting.put_message(ndp::question(station, own, target, mac))
+                    }
+                    // No hop is of another kind.
+                    _ => false,
+                }
         });
     }
 
-    /// Says who we are, to all (RFC 5227 §2.3).
+    /// Asks who else has our address. Over IPv4 what announces it is such a question (RFC 5227 §2.3).
+    fn ask_for_own(&mut self) {
+        if let IpAddr::V6(own) = self.own.address {
+            self.waiting.put_message(ndp::question(&self.station, Ipv6Addr::UNSPECIFIED, own, None));
+        }
+    }
+
+    /// Says who we are, to all.
     fn announce(&mut self) {
-        let (sender, sender_mac) = (self.own.address, self.station.mac);
-        let ours = Arp { is_request: true, sender, sender_mac, target: sender, target_mac: [0; 6] };
-        self.waiting.put(&ours.frame(&self.station, arp::BROADCAST));
+        match self.own.address {
+            IpAddr::V4(own) => self.waiting.put(v4::question(&self.station, own, own, None).bytes()),
+            IpAddr::V6(own) => self.waiting.put_message(ndp::answer(&self.station, own, None)),
+        };
     }
 
     /// Says which groups we are in, if it is time.
     fn report(&mut self, now: Time) {
         if let Some(within) = self.asked.take() {
-            // Hosts are to answer at different times (RFC 2236 §3): each has another station.
+            // Hosts are to answer at different times (RFC 2236 §3, RFC 2710 §4): each has another station.
             let [.., a, b] = self.station.mac;
             let share = i64::from(u16::from_be_bytes([a, b]));
             let at = now + Duration(within.0 / (1 << 16) * share);
@@ -358,10 +357,19 @@ impl OwnIp {
         if self.report_at > now || !self.is_linked {
             return;
         }
-        for place in 0..self.groups.len() {
-            if let Some(group) = self.groups.get(place) {
-                self.waiting.put(&igmp::report(&self.station, self.own.address, *group));
-            }
+        let OwnIp { groups, waiting, station, own, .. } = self;
+        for group in groups {
+            match (own.address, *group) {
+                (IpAddr::V4(own), IpAddr::V4(group)) => {
+                    waiting.put(igmp::report(station, own, group).bytes())
+                }
+                (IpAddr::V6(own), IpAddr::V6(group)) => {
+                    let from = if own.is_unicast_link_local() { own } else { ipv6::of_link(station.mac) };
+                    waiting.put_message(mld::report(station, from, group))
+                }
+                // No group is of another kind.
+                _ => false,
+            };
         }
         self.reports = self.reports.saturating_sub(1);
         self.report_at = if self.reports > 0 { now + ANNOUNCE_AGAIN } else { Time::NEVER };
@@ -374,34 +382,31 @@ fn of_rtps(datagram: Datagram<'_>) -> Result<Datagram<'_>, Refused> {
     if datagram.payload.starts_with(b"RTPS") { Ok(datagram) } else { Err(Refused::NotOurs) }
 }
 
-fn v4(of: &Locator) -> Option<SocketAddrV4> {
-    match of.socket_addr()? {
-        SocketAddr::V4(v4) => Some(v4),
-        SocketAddr::V6(_) => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::waiting::{WAITING, WAITING_ECHOES};
+    use super::waiting::{LONGEST, WAITING, WAITING_ECHOES};
     use super::*;
+    use crate::arp::{self, Arp};
     use crate::checksum::Sum;
     use crate::header::open;
+    use std::net::Ipv4Addr;
     use taut_port::Traffic;
 
     const OURS: Mac = [2, 0, 0, 0, 0, 2];
     const STATION: Station = Station { mac: OURS, tag: None };
     const THEIRS: Mac = [2, 0, 0, 0, 0, 1];
-    const OWN: OwnAddress = OwnAddress { address: Ipv4Addr::new(10, 0, 0, 2), prefix_len: 24, gateway: None };
+    const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+    const OWN: OwnAddress = OwnAddress { address: IpAddr::V4(ADDRESS), prefix_len: 24, gateway: None };
     const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
     const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 
-    fn layer(gateway: Option<Ipv4Addr>) -> OwnIp {
+    fn layer(gateway: Option<IpAddr>) -> OwnIp {
         let ends = FrameEnds {
-            user: vec![Locator::udp_v4(OWN.address, 7_411), Locator::udp_v4(GROUP, 7_401)],
-            metatraffic: vec![Locator::udp_v4(OWN.address, 7_410), Locator::udp_v4(GROUP, 7_400)],
+            user: vec![Locator::udp_v4(ADDRESS, 7_411), Locator::udp_v4(GROUP, 7_401)],
+            metatraffic: vec![Locator::udp_v4(ADDRESS, 7_410), Locator::udp_v4(GROUP, 7_400)],
         };
-        let sockets = vec![(Ipv4Addr::new(192, 168, 7, 1), 24), (Ipv4Addr::new(10, 0, 0, 9), 32)];
+        let sockets = [(Ipv4Addr::new(192, 168, 7, 1), 24), (Ipv4Addr::new(10, 0, 0, 9), 32)];
+        let sockets = sockets.map(|(ip, prefix_len)| (ip.into(), prefix_len)).to_vec();
         let mut layer = OwnIp::new(OURS, OwnAddress { gateway, ..OWN }, ends, sockets);
         layer.set_linked();
         layer
@@ -425,11 +430,11 @@ mod tests {
     #[test]
     fn what_comes_is_for_samples_or_discovery() {
         let mut layer = layer(None);
-        let group = bare::group(GROUP);
+        let group = group(GROUP.into());
         for (station, to, port, traffic) in [
-            (OURS, OWN.address, 7_411, Traffic::User),
+            (OURS, ADDRESS, 7_411, Traffic::User),
             (group, GROUP, 7_401, Traffic::User),
-            (OURS, OWN.address, 7_410, Traffic::Meta),
+            (OURS, ADDRESS, 7_410, Traffic::Meta),
             (group, GROUP, 7_400, Traffic::Meta),
         ] {
             let frame = frame(station, to, port);
@@ -480,7 +485,7 @@ mod tests {
         let mut layer = layer(None);
         (layer.announce_at, layer.report_at) = (Time::NEVER, Time::NEVER);
         let theirs = Station { mac: THEIRS, tag: None };
-        let (sender, target) = (OWN.address, OWN.address);
+        let (sender, target) = (ADDRESS, ADDRESS);
         let claim = Arp { is_request: true, sender, sender_mac: THEIRS, target, target_mac: [0; 6] };
         let claim = claim.frame(&theirs, arp::BROADCAST);
         let (mut defended, mut told) = (0, 0);
@@ -496,7 +501,7 @@ mod tests {
     #[test]
     fn groups_are_said_once_in_a_second_at_most() {
         let mut layer = layer(None);
-        let all = bare::group(igmp::ALL_HOSTS);
+        let all = group(igmp::ALL_HOSTS.into());
         let query = ip(all, igmp::ALL_HOSTS, 1, igmp::PROTOCOL, &[0x11, 1, 0, 0, 0, 0, 0, 0]);
         (layer.announce_at, layer.report_at) = (Time::NEVER, Time::NEVER);
         let mut reports = 0;
@@ -511,9 +516,9 @@ mod tests {
     #[test]
     fn a_flood_of_echoes_leaves_room_for_other_answers() {
         let mut layer = layer(None);
-        let ping = ip(OURS, OWN.address, 64, ipv4::ICMP, &[8, 0, 0, 0, 0, 7, 0, 1]);
+        let ping = ip(OURS, ADDRESS, 64, ipv4::ICMP, &[8, 0, 0, 0, 0, 7, 0, 1]);
         (0..1_000).for_each(|_| assert_eq!(tell(&mut layer, &ping), Refused::Control));
-        let (sender, target) = (PEER, OWN.address);
+        let (sender, target) = (PEER, ADDRESS);
         let ask = Arp { is_request: true, sender, sender_mac: THEIRS, target, target_mac: [0; 6] };
         let ask = ask.frame(&Station { mac: THEIRS, tag: None }, OURS);
         assert_eq!(tell(&mut layer, ask.bytes()), Refused::Control);
@@ -528,21 +533,16 @@ mod tests {
     #[test]
     fn no_frame_is_a_panic() {
         let ours = Station { mac: THEIRS, tag: None };
-        let ask = Arp {
-            is_request: true,
-            sender: PEER,
-            sender_mac: THEIRS,
-            target: OWN.address,
-            target_mac: [0; 6],
-        };
+        let ask =
+            Arp { is_request: true, sender: PEER, sender_mac: THEIRS, target: ADDRESS, target_mac: [0; 6] };
         let mut seeds = vec![
-            frame(OURS, OWN.address, 7_411),
-            frame(bare::group(GROUP), GROUP, 7_400),
+            frame(OURS, ADDRESS, 7_411),
+            frame(group(GROUP.into()), GROUP, 7_400),
             ask.frame(&ours, arp::BROADCAST).bytes().to_vec(),
             Arp { is_request: false, ..ask }.frame(&ours, OURS).bytes().to_vec(),
             igmp::report(&ours, PEER, GROUP).bytes().to_vec(),
         ];
-        let mut part = frame(OURS, OWN.address, 7_411);
+        let mut part = frame(OURS, ADDRESS, 7_411);
         part[20] = 0x20;
         seeds.push(part);
         let mut state = 88_172_645_463_325_252_u64;
@@ -552,7 +552,7 @@ mod tests {
             state ^= state << 17;
             (state % below as u64) as usize
         };
-        let mut layer = layer(Some(Ipv4Addr::new(10, 0, 0, 254)));
+        let mut layer = layer(Some(Ipv4Addr::new(10, 0, 0, 254).into()));
         for round in 0..200_000 {
             let mut frame = seeds[random(seeds.len())].clone();
             for _ in 0..random(4) {

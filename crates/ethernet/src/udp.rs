@@ -5,8 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use taut_mem::gather;
 use taut_port::Traffic;
 
-use crate::checksum::Sum;
+use crate::checksum::{Sum, pseudo_header};
 use crate::header::{Header, Mac, Opened, Station};
+use crate::ipv6;
 use crate::layer::{Datagram, Refused};
 
 const IPV4: usize = 20;
@@ -16,27 +17,20 @@ const UDP: usize = 8;
 /// Bytes to leave free before a frame that is received, so that values of eight bytes in its first sample are where memory
 /// has them: headers have 42, over IPv4.
 pub const SHIFT: u16 = 2;
+/// The same over IPv6, where they have 62.
+pub(crate) const SHIFT_V6: u16 = 6;
 
 pub(crate) const TYPE_IPV4: [u8; 2] = [0x08, 0x00];
-const TYPE_IPV6: [u8; 2] = [0x86, 0xdd];
+pub(crate) const TYPE_IPV6: [u8; 2] = [0x86, 0xdd];
 pub(crate) const PROTOCOL: u8 = 17;
 /// What the kernel sends with: a frame passes so many routers at most.
 const HOPS: u8 = 64;
-/// The same to a group: none, as with sockets (RFC 1112 §6.1).
+/// The same to a group: none, as with sockets (RFC 1112 §6.1, RFC 3493 §5.2).
 const HOPS_TO_GROUP: u8 = 1;
 
 /// Bytes of headers before the payload of a datagram to this address.
 pub(crate) fn header_len(own: &Station, to: IpAddr) -> usize {
     own.header_len() + if to.is_ipv4() { IPV4 + UDP } else { IPV6 + UDP }
-}
-
-/// What UDP sums up of the packet around it.
-fn pseudo_header(from: IpAddr, to: IpAddr, len: [u8; 2]) -> Sum {
-    let sum = Sum::default().and(&[0, PROTOCOL]).and(&len);
-    match (from, to) {
-        (IpAddr::V4(from), IpAddr::V4(to)) => sum.and(&from.octets()).and(&to.octets()),
-        (from, to) => sum.and(&v6(from).octets()).and(&v6(to).octets()),
-    }
 }
 
 fn v6(address: IpAddr) -> Ipv6Addr {
@@ -60,7 +54,7 @@ pub(crate) fn header(
     put_ip(&mut header, from.ip(), to.ip(), dscp, UDP + datagram.len());
     let ([a, b], [c, d], [e, f]) = (from.port().to_be_bytes(), to.port().to_be_bytes(), len);
     let unsummed = [a, b, c, d, e, f, 0, 0];
-    let sum = pseudo_header(from.ip(), to.ip(), len).and(&unsummed).and(datagram).complement();
+    let sum = pseudo_header(PROTOCOL, from.ip(), to.ip(), len).and(&unsummed).and(datagram).complement();
     // RFC 768: zero says that there is none.
     let sum = if sum == [0; 2] { [0xff; 2] } else { sum };
     let [ports_and_len @ .., _, _] = unsummed;
@@ -90,13 +84,13 @@ pub(crate) fn write(
 /// The header of IP, before so many bytes.
 fn put_ip(header: &mut Header, from: IpAddr, to: IpAddr, dscp: u8, len: usize) {
     let class = dscp << 2;
+    let hops = if to.is_multicast() { HOPS_TO_GROUP } else { HOPS };
     match (from, to) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
             let (start, len) = (header.bytes().len(), (IPV4 + len) as u16);
             header.put(&[0x45, class]);
             header.put(&len.to_be_bytes());
             // Not to be fragmented, so that no number is needed to tell fragments (RFC 6864 §4.1).
-            let hops = if to.is_multicast() { HOPS_TO_GROUP } else { HOPS };
             header.put(&[0, 0, 0x40, 0, hops, PROTOCOL, 0, 0]);
             header.put(&from.octets());
             header.put(&to.octets());
@@ -106,7 +100,7 @@ fn put_ip(header: &mut Header, from: IpAddr, to: IpAddr, dscp: u8, len: usize) {
         (from, to) => {
             header.put(&(6 << 28 | u32::from(class) << 20).to_be_bytes());
             header.put(&(len as u16).to_be_bytes());
-            header.put(&[PROTOCOL, HOPS]);
+            header.put(&[PROTOCOL, hops]);
             header.put(&v6(from).octets());
             header.put(&v6(to).octets());
         }
@@ -134,6 +128,7 @@ pub(crate) struct Packet<'a> {
     pub datagram: &'a [u8],
 }
 
+#[inline]
 fn read_ipv4(packet: &[u8]) -> Result<Packet<'_>, Refused> {
     let header = packet.first_chunk::<IPV4>().ok_or(Refused::Malformed)?;
     let [first, _, len @ .., _, _] = header.first_chunk::<6>().ok_or(Refused::Malformed)?;
@@ -153,17 +148,9 @@ fn read_ipv4(packet: &[u8]) -> Result<Packet<'_>, Refused> {
 }
 
 fn read_ipv6(packet: &[u8]) -> Result<Packet<'_>, Refused> {
-    let header = packet.first_chunk::<IPV6>().ok_or(Refused::Malformed)?;
-    if header[0] >> 4 != 6 || header[6] != PROTOCOL {
-        return Err(Refused::Malformed);
-    }
-    let len = usize::from(u16::from_be_bytes([header[4], header[5]]));
-    let datagram = packet.get(IPV6..IPV6 + len).ok_or(Refused::Malformed)?;
-    let address = |at: usize| {
-        let bytes = header.get(at..).and_then(|bytes| bytes.first_chunk::<16>());
-        IpAddr::from(bytes.copied().unwrap_or_default())
-    };
-    Ok(Packet { from: address(8), to: address(24), datagram })
+    let packet = ipv6::Packet::read(packet).ok().filter(|packet| packet.next == PROTOCOL);
+    let packet = packet.ok_or(Refused::Malformed)?;
+    Ok(Packet { from: packet.from.into(), to: packet.to.into(), datagram: packet.content })
 }
 
 /// The same of a packet that is whole.
@@ -178,7 +165,7 @@ pub(crate) fn read_datagram<'a>(
     let (len, sum) = ([e, f], [g, h]);
     let datagram = packet.datagram.get(..usize::from(u16::from_be_bytes(len))).ok_or(Refused::Malformed)?;
     let payload = datagram.get(UDP..).ok_or(Refused::Malformed)?;
-    let pseudo = pseudo_header(packet.from, packet.to, len);
+    let pseudo = pseudo_header(PROTOCOL, packet.from, packet.to, len);
     // Over IPv4 zero says that there is none. Between interfaces that exist in one kernel only, the sum is that of the
     // pseudo header: the device that would complete it is none.
     let has_none = sum == [0; 2] && packet.to.is_ipv4();
@@ -292,7 +279,7 @@ mod tests {
                 read_all(&frame).is_ok()
             };
             assert_eq!(with([0; 2]), !v6, "over IPv6 there is always one");
-            let pseudo = pseudo_header(ends(v6).0.ip(), ends(v6).1.ip(), [0, 12]);
+            let pseudo = pseudo_header(PROTOCOL, ends(v6).0.ip(), ends(v6).1.ip(), [0, 12]);
             assert!(with(pseudo.folded()), "what a device was to complete");
             assert!(!with([1, 2]));
         }

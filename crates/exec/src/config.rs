@@ -10,7 +10,6 @@ use taut_rtps::{Anatomy, Config, MaxRate, MulticastChoice};
 
 use crate::driver::waiting::DEFAULT_SPIN;
 use crate::lanes::neighbours::hex;
-use crate::lanes::peers;
 use crate::net::ports::Ports;
 use crate::scheduling::Scheduling;
 
@@ -51,7 +50,16 @@ pub struct DpdkChoice {
     pub huge_pages: bool,
     /// Further arguments for DPDK.
     pub arguments: Vec<String>,
-    /// Its address of IPv4, for peers that speak UDP; `None`: frames without IP.
+    /// The VLAN that its frames are of, and that they are to be of that are taken (IEEE 802.1Q); `None`: of none. *Range*:
+    /// 1 to 4,094.
+    pub vlan: Option<u16>,
+    /// The priorities in tags (PCP): from which TRANSPORT_PRIORITY on which one, 0 below. Empty: no tag, or 0 in that of the
+    /// VLAN. *Range*: 0 to 7.
+    pub priorities: Vec<(i32, u8)>,
+    /// Readers and writers that are critical have a queue of their own there, which is looked at first; needs a port for them
+    /// ([`UdpConfig::critical_port`]).
+    pub critical_queue: bool,
+    /// Its address, for peers that speak UDP; `None`: frames without IP.
     pub own: Option<OwnAddress>,
 }
 
@@ -174,7 +182,7 @@ impl ExecutorConfig {
             lease_duration: self.lease_duration,
             announcement_period: self.announcement_period,
             addresses: ports.addresses(),
-            initial_peers: peers::resolve(&self.initial_peers, &self.udp, &mut ports.udp)?,
+            initial_peers: ports.resolve(&self.initial_peers, &self.udp)?,
             multicast: self.multicast,
             anatomy: (self.anatomy > 0).then(|| Anatomy { samples: self.anatomy, clock: clock_name() }),
         })

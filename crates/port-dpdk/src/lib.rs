@@ -8,13 +8,18 @@
 #![forbid(unsafe_code)]
 #![cfg(feature = "dpdk")]
 
+mod critical;
+
 use std::sync::Arc;
 
 use taut_base::{Error, Locator, Result, Time};
 use taut_dpdk::{Burst, Device, DeviceConfig, Eal, EalConfig, Memory, RxQueues};
-use taut_ethernet::{BARE_SHIFT, Carrier, LENT, Layer, OwnIp, Put, Reached, Station, Stats, UDP_SHIFT};
+use taut_ethernet::{Carrier, LENT, Layer, OwnIp, Put, Reached, Station, Stats, Tag, shift_with_tag};
 use taut_mem::Chunks;
 use taut_port::Frame;
+
+use critical::{CRITICAL, QUEUES};
+pub use critical::{Critical, Steering};
 
 /// How often in a row frames are given to a device that takes none: it sends those before meanwhile. Higher holds up
 /// what else there is to do while nobody is at the other end, lower drops frames of a burst.
@@ -30,33 +35,58 @@ pub struct DpdkConfig {
     pub huge_pages: bool,
     /// Further arguments for DPDK, as it documents them.
     pub arguments: Vec<String>,
+    /// The tag that frames carry, if they carry one, with its priority until [`DpdkPort::set_mark`] says another. Of what
+    /// comes only frames of the same network are taken.
+    pub tag: Option<Tag>,
+    /// What is critical has a queue of its own, to receive and to send by; `None`: there is one queue each way.
+    pub critical: Option<Critical>,
 }
 
 /// Looks for frames without the port; see [`DpdkPort::incoming`].
 ///
 /// Nobody else can, so that it may be in the hands of one thread while another one sends by the port.
 pub struct Incoming {
-    /// In hand. Ends before what it has come by.
-    come: Burst,
+    /// In hand, of each queue. Ends before what it has come by.
+    come: [Burst; QUEUES],
     queues: RxQueues,
+    /// Is there one of what is critical?
+    has_critical: bool,
 }
 
 impl Incoming {
     /// Has something come? What has stays in hand until [`DpdkPort::receive`] takes it.
     ///
-    /// *Cost*: a look of the driver's for 32 frames, if none is in hand.
+    /// *Cost*: a look of the driver's for 32 frames by each queue, if none is in hand.
     #[inline]
     pub fn look(&mut self) -> bool {
-        !self.come.is_empty() || self.queues.receive(0, &mut self.come) > 0
+        self.next().is_some()
+    }
+
+    /// The place of the queue whose turn it is of those that something has come by: that of what is critical first.
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let Incoming { come, queues, has_critical } = self;
+        let mut is_any =
+            |place: usize| !come[place].is_empty() || queues.receive(place as u16, &mut come[place]) > 0;
+        match *has_critical && is_any(CRITICAL) {
+            true => Some(CRITICAL),
+            false => is_any(0).then_some(0),
+        }
     }
 }
 
 /// Frames to and from the stations of one device.
 pub struct DpdkPort {
-    /// To be sent with the next flush. Ends before the device, whose memory would not be given back else.
-    out: Burst,
+    /// To be sent with the next flush, by each queue. Ends before the device, whose memory would not be given back else.
+    out: [Burst; QUEUES],
+    /// The place of the one that what is written now goes by.
+    sends_by: usize,
     device: Device,
     carrier: Carrier,
+    /// How what is critical comes to its queue, if it has one.
+    steering: Option<Steering>,
+    /// Frames that came by that queue.
+    critical_in: u64,
     /// Bytes of the longest frame.
     room: usize,
 }
@@ -82,31 +112,63 @@ impl DpdkPort {
             ..EalConfig::default()
         };
         let eal = Eal::start(&eal).map_err(refused)?;
-        let shift = if matches!(reached, Reached::Bare(_)) { BARE_SHIFT } else { UDP_SHIFT };
-        let frames = DeviceConfig { lent_frames: LENT, shift, ..DeviceConfig::default() };
+        // A tag of no network may be missing in what others send.
+        let has_tags = config.tag.is_some_and(|tag| tag.network != 0);
+        let shift = if has_tags { shift_with_tag(reached.shift()) } else { reached.shift() };
+        let queues = if config.critical.is_some() { QUEUES as u16 } else { 1 };
+        let frames = DeviceConfig {
+            rx_queues: queues,
+            tx_queues: queues,
+            lent_frames: LENT,
+            shift,
+            ..DeviceConfig::default()
+        };
         let mut device = Device::open(eal, &config.device, &frames).map_err(refused)?;
         // Virtual devices that have no such choice receive all.
         let _ = device.receive_groups();
-        let station = Station { mac: device.mac(), tag: None };
+        let station = Station { mac: device.mac(), tag: config.tag };
         let layer = Layer::open(device.name(), 0, station.mac, reached)?;
         let mtu = usize::from(device.mtu());
         let room = mtu + station.header_len();
         let carrier = Carrier::new(station, layer, room, mtu);
-        Ok(DpdkPort { device, carrier, out: Burst::new(), room })
+        let to = carrier.layer().own().map(|own| own.address().address);
+        let critical = config.critical.as_ref();
+        let steering = critical.map(|critical| Steering::of(&mut device, critical, station.tag, to));
+        let (out, sends_by, critical_in) = Default::default();
+        Ok(DpdkPort { device, carrier, out, sends_by, steering, critical_in, room })
     }
 
     /// What looks for frames, once.
     pub fn incoming(&mut self) -> Option<Incoming> {
         let queues = self.device.take_rx()?;
-        Some(Incoming { come: Burst::new(), queues })
+        Some(Incoming { come: Default::default(), queues, has_critical: self.steering.is_some() })
     }
 
-    /// What was opened, for people: `net_memif0 (net_memif), MTU 1500, without IP`.
+    /// What was opened, for people: `net_memif0 (net_memif), MTU 1500, without IP, VLAN 5`.
     pub fn describe(&self) -> String {
         let layer = self.carrier.layer().own().map(|own| (own.address().address, own.address().prefix_len));
         let layer =
             layer.map_or("without IP".into(), |(address, prefix_len)| format!("{address}/{prefix_len}"));
-        format!("{} ({}), MTU {}, {layer}", self.device.name(), self.device.driver(), self.device.mtu())
+        let vlan = self.carrier.station().tag.filter(|tag| tag.network != 0);
+        let vlan = vlan.map(|tag| format!(", VLAN {}", tag.network)).unwrap_or_default();
+        let (name, driver, mtu) = (self.device.name(), self.device.driver(), self.device.mtu());
+        let critical =
+            self.steering.as_ref().map(|steering| format!(", what is critical by queue {steering}"));
+        format!("{name} ({driver}), MTU {mtu}, {layer}{vlan}{}", critical.unwrap_or_default())
+    }
+
+    /// How what is critical comes to its queue, if it has one.
+    pub fn steering(&self) -> Option<&Steering> {
+        self.steering.as_ref()
+    }
+
+    /// What is sent from now on has this differentiated services code point, and `tagged` as the priority in its tag if it
+    /// has one; by its priority (SO_PRIORITY) it goes by the queue of what is critical from 6 on, if there is one.
+    #[inline]
+    pub fn set_mark(&mut self, mark: u8, priority: i32, tagged: u8) {
+        self.carrier.set_mark(mark);
+        self.carrier.set_priority(tagged);
+        self.sends_by = if self.steering.is_some() { critical::sends_by(priority) } else { 0 };
     }
 
     /// How datagrams become frames.
@@ -126,10 +188,12 @@ impl DpdkPort {
     /// *Cost*: a copy, of the headers alone if the payload lies in a chunk.
     #[inline]
     pub fn send(&mut self, to: &Locator, parts: &[&[u8]]) -> bool {
-        if self.out.room() == 0 {
-            self.send_out();
+        let by = self.sends_by;
+        if self.out[by].room() == 0 {
+            self.send_out(by);
         }
         let DpdkPort { device, carrier, out, room, .. } = self;
+        let out = &mut out[by];
         carrier.send(to, parts, |datagram| {
             let lent = device.chunks().and_then(|chunks| datagram.wrap(chunks));
             let is_lent = lent.is_some();
@@ -146,14 +210,15 @@ impl DpdkPort {
         })
     }
 
-    /// Sends what was put, and what the layer itself has to say. What the device does not take is lost, as on any
-    /// network.
+    /// Sends what was put, what is critical first, and what the layer itself has to say. What the device does not take is
+    /// lost, as on any network.
     #[inline]
     pub fn flush(&mut self) {
         if self.has_to_say() {
             self.say();
         }
-        self.send_out();
+        (0..QUEUES).rev().for_each(|place| self.send_out(place));
+        self.device.take_back();
     }
 
     #[inline]
@@ -164,10 +229,10 @@ impl DpdkPort {
     #[cold]
     fn say(&mut self) {
         while self.has_to_say() {
-            if self.out.room() == 0 {
-                self.send_out();
+            if self.out[0].room() == 0 {
+                self.send_out(0);
             }
-            let DpdkPort { device, carrier, out, room, .. } = self;
+            let DpdkPort { device, carrier, out: [out, ..], room, .. } = self;
             let (Some(own), Some(mut frame)) = (carrier.layer_mut().own_mut(), device.frame()) else {
                 return;
             };
@@ -189,14 +254,14 @@ impl DpdkPort {
         }
     }
 
-    fn send_out(&mut self) {
+    fn send_out(&mut self, place: usize) {
+        let out = &mut self.out[place];
         let mut tries = 0;
-        while !self.out.is_empty() && tries < TRIES {
-            tries = if self.device.send(0, &mut self.out) > 0 { 0 } else { tries + 1 };
+        while !out.is_empty() && tries < TRIES {
+            tries = if self.device.send(place as u16, out) > 0 { 0 } else { tries + 1 };
         }
-        self.carrier.stats.dropped_full += self.out.len() as u64;
-        self.out.clear();
-        self.device.take_back();
+        self.carrier.stats.dropped_full += out.len() as u64;
+        out.clear();
     }
 
     /// The chunks of frames to send: a payload that was written into one of them is sent from there. They are there for as
@@ -206,18 +271,21 @@ impl DpdkPort {
     }
 
     /// Takes the datagrams of samples that `incoming` has in hand and looks for more, until there are none or as many as
-    /// `budget`; what comes of discovery with them is put aside. Returns how many frames, which may be a burst more.
+    /// `budget`, after each burst for what is critical first; what comes of discovery with them is put aside. Returns how many
+    /// frames, which may be a burst more.
     ///
     /// *Cost*: no copy, but of what is at most 68 bytes long and of what comes while readers hold too many frames.
     pub fn receive(&mut self, incoming: &mut Incoming, budget: usize, sink: &mut dyn FnMut(&Frame)) -> usize {
         let mut taken = 0;
-        while taken < budget && incoming.look() {
+        while taken < budget {
+            let Some(place) = incoming.next() else { break };
             let DpdkPort { device, carrier, .. } = self;
-            let come = &mut incoming.come;
+            let come = &mut incoming.come[place];
             device.take_each(come, |frame, keep| {
                 carrier.take(frame, |payload| keep(payload)).iter().for_each(&mut *sink);
             });
             taken += come.len();
+            self.critical_in += if place == CRITICAL { come.len() as u64 } else { 0 };
             come.clear();
         }
         self.device.take_back();
@@ -233,6 +301,7 @@ impl DpdkPort {
         let (stats, own) = (self.carrier.stats, self.carrier.layer().own());
         Stats {
             receive_overflow: of.rx_missed + of.rx_no_frame,
+            critical_in: self.critical_in,
             dropped_full: stats.dropped_full + own.map_or(0, OwnIp::dropped),
             dropped_parts: own.map_or(0, OwnIp::incomplete),
             frames_free: self.chunks().map_or(0, |chunks| chunks.free() as u64),

@@ -10,10 +10,10 @@ pub const DEFAULT_GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 
 /// The same over IPv6, of which RTPS 2.5 says nothing: the group of Cyclone DDS, ff02::ffff:239.255.0.1. It is of
 /// the link: routers do not pass it on, as they do not pass on that of IPv4.
-pub(crate) const DEFAULT_GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0xffff, 0xefff, 1);
+pub const DEFAULT_GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0xffff, 0xefff, 1);
 
 /// That of Fast DDS, where its participants over IPv6 meet. Only discovery uses it.
-pub(crate) const OTHER_GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff1e, 0, 0, 0, 0, 0xffff, 0xefff, 1);
+pub const OTHER_GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff1e, 0, 0, 0, 0, 0xffff, 0xefff, 1);
 
 /// The last participant index: 120 pairs of unicast ports fill what is left below the ports of
 /// the next domain (`d1 + PG * 119 + 1 < DG`). Higher, and two domains would share ports.

@@ -48,10 +48,10 @@ mod sys;
 mod warnings;
 mod ways;
 
-pub use config::{DEFAULT_GROUP, Ipv6, Multicast, PortMapping, UdpConfig};
+pub use config::{DEFAULT_GROUP, DEFAULT_GROUP_V6, Ipv6, Multicast, OTHER_GROUP_V6, PortMapping, UdpConfig};
 pub use direct::Direct;
 pub use interface::{Interface, MAX_INTERFACES, interfaces};
-pub use mark::{MARKS, queue_of};
+pub use mark::{MARKS, mark_of, queue_of};
 pub use port::{Source, UdpPort};
 pub use receive::weight;
 pub use stats::{ErrnoCounts, Stats};

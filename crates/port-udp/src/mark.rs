@@ -75,8 +75,13 @@ pub(crate) fn set_first(socket: &Socket, address: IpAddr, dscp: u8) {
     set(socket, address.is_ipv4(), dscp);
 }
 
-/// The mark of a priority: `first` where the table says nothing.
-pub(crate) fn mark_of(marks: &[(i32, u8)], first: u8, priority: i32) -> u8 {
+/// The mark of a TRANSPORT_PRIORITY by a table of the least that have each: `first` where that says nothing.
+///
+/// ```
+/// use taut_port_udp::{MARKS, mark_of};
+/// assert_eq!([0, 9, 100].map(|priority| mark_of(&MARKS, 0, priority)), [0, 18, 46]);
+/// ```
+pub fn mark_of(marks: &[(i32, u8)], first: u8, priority: i32) -> u8 {
     let below = |(from, _): &&(i32, u8)| *from <= priority;
     marks.iter().filter(below).max_by_key(|(from, _)| *from).map_or(first, |(_, mark)| *mark)
 }

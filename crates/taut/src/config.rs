@@ -118,12 +118,23 @@ pub struct Config {
     /// `net_memif0,role=server,socket=/run/a.sock`, or its address on the PCI bus; empty: none. Needs a program that is
     /// built with the feature `dpdk`. Such a participant never sleeps: give it a processor.
     pub dpdk_device: String,
-    /// The address of IPv4 that the participant has on that device, and the length of its network's prefix, as
-    /// `10.0.0.2/24`, for peers that speak UDP; empty: none, and only peers without IP are met there. The kernel must not
-    /// have the same.
+    /// The address that the participant has on that device, and the length of its network's prefix, as `10.0.0.2/24` or
+    /// `fd00::2/64`, for peers that speak UDP over the same kind of IP; empty: none, and only peers without IP are met
+    /// there. The kernel must not have the same.
     pub dpdk_address: String,
-    /// The router of that network, as `10.0.0.1`, for peers beyond it; empty: none.
+    /// The router of that network, as `10.0.0.1` or by its address of the link `fe80::1`, for peers beyond it; empty: none.
     pub dpdk_gateway: String,
+    /// The VLAN on that device (IEEE 802.1Q): frames carry its tag, and of what comes only frames with it are taken; `None`:
+    /// none. *Range*: 1 to 4,094.
+    pub dpdk_vlan: Option<u16>,
+    /// The priorities in the tags of frames on that device (PCP), for switches and network cards that let some go first: from
+    /// which TRANSPORT_PRIORITY of the writer on, and which; all else has 0. They stand in the tag of `dpdk_vlan`, else in
+    /// one of no network. Empty: 0 in that of `dpdk_vlan`, else no tag. *Range*: 0 to 7.
+    pub dpdk_priority_pcp: Vec<(i32, u8)>,
+    /// Readers and writers that are critical, which `critical_port` is for, have a queue of their own on that device, both ways:
+    /// it is looked at first, and what they send waits behind nothing else. A card tells what comes by the port, or by the
+    /// priority in the tag; over memif the peer needs the same.
+    pub dpdk_critical_queue: bool,
     /// DPDK has its memory in huge pages, which cards need mostly.
     pub dpdk_huge_pages: bool,
     /// Further arguments for DPDK. It starts once in a process: all participants have the same.
@@ -200,6 +211,9 @@ impl Default for Config {
             dpdk_device: String::new(),
             dpdk_address: String::new(),
             dpdk_gateway: String::new(),
+            dpdk_vlan: None,
+            dpdk_priority_pcp: Vec::new(),
+            dpdk_critical_queue: false,
             dpdk_huge_pages: false,
             dpdk_arguments: Vec::new(),
             local: true,
@@ -281,6 +295,9 @@ impl Config {
                 device: self.dpdk_device.clone(),
                 huge_pages: self.dpdk_huge_pages,
                 arguments: self.dpdk_arguments.clone(),
+                vlan: self.dpdk_vlan,
+                priorities: self.dpdk_priority_pcp.clone(),
+                critical_queue: self.dpdk_critical_queue,
                 own,
             }))),
             (false, false) => Err(Error::BadParameter(

@@ -51,13 +51,20 @@ const LENT: usize = 4_096;
 enum Layer {
     Ip,
     Bare,
-    /// Over memif, with an address of IP at each end or without.
+    /// Over memif, with an address of IP at each end or without, and in a VLAN or none.
     #[cfg(feature = "dpdk")]
-    Dpdk([&'static str; 2]),
+    Dpdk([&'static str; 2], Option<u16>),
 }
 
 #[cfg(feature = "dpdk")]
-const DPDK: [Layer; 2] = [Layer::Dpdk(["10.99.0.1/24", "10.99.0.2/24"]), Layer::Dpdk(["", ""])];
+const ADDRESSES: [[&str; 2]; 3] =
+    [["10.99.0.1/24", "10.99.0.2/24"], ["fd00:99::1/64", "fd00:99::2/64"], ["", ""]];
+
+/// In a VLAN or none.
+#[cfg(feature = "dpdk")]
+fn dpdk(vlan: Option<u16>) -> impl Iterator<Item = Layer> {
+    ADDRESSES.into_iter().map(move |addresses| Layer::Dpdk(addresses, vlan))
+}
 
 static ONE_BY_ONE: Mutex<()> = Mutex::new(());
 
@@ -86,7 +93,7 @@ fn participant(pair: &Pair, end: End, layer: Layer, local: bool) -> DomainPartic
             (config.interfaces, config.xdp_layer) = (Vec::new(), XdpLayer::Bare);
         }
         #[cfg(feature = "dpdk")]
-        Layer::Dpdk([first, second]) => {
+        Layer::Dpdk([first, second], dpdk_vlan) => {
             let (number, role, address) =
                 if end == End::A { (0, "server", first) } else { (1, "client", second) };
             // The server removes it when it ends.
@@ -97,6 +104,7 @@ fn participant(pair: &Pair, end: End, layer: Layer, local: bool) -> DomainPartic
                     socket.display()
                 ),
                 dpdk_address: address.into(),
+                dpdk_vlan,
                 local,
                 report: false,
                 announcement_period: SELDOM,
@@ -249,7 +257,9 @@ fn a_loan_reaches_its_view_without_a_copy_and_without_ip() {
 #[cfg(feature = "dpdk")]
 #[test]
 fn a_loan_reaches_its_view_without_a_copy_over_dpdk() {
-    for (layer, name) in DPDK.into_iter().zip(["a_loan_dpdk", "a_loan_dpdk_bare"]) {
+    let names = ["a_loan_dpdk", "a_loan_dpdk_ipv6", "a_loan_dpdk_bare"];
+    let tagged = ["a_loan_vlan", "a_loan_vlan_ipv6", "a_loan_vlan_bare"];
+    for (layer, name) in dpdk(None).zip(names).chain(dpdk(Some(5)).zip(tagged)) {
         alone(|| with_pair(name, ["", ""], move |pair| without_a_copy(pair, layer)));
     }
 }
@@ -343,7 +353,7 @@ fn a_reader_that_holds_many_samples_loses_none_without_ip() {
 #[cfg(feature = "dpdk")]
 #[test]
 fn a_reader_that_holds_many_samples_loses_none_over_dpdk() {
-    for (layer, name) in DPDK.into_iter().zip(["holds_dpdk", "holds_dpdk_bare"]) {
+    for (layer, name) in dpdk(None).zip(["holds_dpdk", "holds_dpdk_ipv6", "holds_dpdk_bare"]) {
         alone(|| with_pair(name, ["", ""], move |pair| holds_more_than_there_is(pair, layer)));
     }
 }
@@ -399,7 +409,7 @@ fn what_a_history_holds_is_repaired_without_ip() {
 #[cfg(feature = "dpdk")]
 #[test]
 fn what_a_history_holds_is_repaired_over_dpdk() {
-    for (layer, name) in DPDK.into_iter().zip(["repaired_dpdk", "repaired_dpdk_bare"]) {
+    for (layer, name) in dpdk(None).zip(["repaired_dpdk", "repaired_dpdk_ipv6", "repaired_dpdk_bare"]) {
         alone(|| with_pair(name, ["", ""], move |pair| is_repaired(pair, layer, 0)));
     }
 }

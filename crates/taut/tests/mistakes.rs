@@ -365,6 +365,17 @@ fn what_a_program_sets_is_refused_as_it_is_in_a_file() {
         (Config { max_burst: 0, ..base() }, "max_burst is 0: it takes"),
         (Config { anatomy: 4_097, ..base() }, "anatomy is 4097: it takes a number up to 4096"),
         (Config { xdp_pcp: Some(8), ..base() }, "xdp_pcp is 8: it takes a number from 0 to 7"),
+        (Config { dpdk_vlan: Some(4_095), ..base() }, "dpdk_vlan is 4095: it takes a number from 1 to 4094"),
+        (Config { dpdk_priority_pcp: vec![(0, 6)], ..base() }, "dpdk_priority_pcp is [\"0:6\"]: it takes"),
+        (Config { dpdk_priority_pcp: vec![(1, 8)], ..base() }, "dpdk_priority_pcp is [\"1:8\"]: it takes"),
+        (
+            Config { dpdk_vlan: Some(5), ..base() },
+            "what frames of dpdk_device carry, and there is none: name one",
+        ),
+        (
+            Config { dpdk_critical_queue: true, critical_port: 7_402, ..base() },
+            "dpdk_critical_queue is a queue of dpdk_device for what comes to critical_port: set both",
+        ),
     ] {
         match DomainParticipant::with_config(&config).err() {
             Some(Error::BadParameter(text)) => assert!(text.contains(says), "{text}"),

@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-use crate::header::Header;
+use crate::ipv6;
 
 /// Frames that wait. Lower drops answers that came in one burst, higher answers a flood for longer.
 pub(super) const WAITING: usize = 64;
 /// Answers to `ping` leave so many for the others.
 pub(super) const WAITING_ECHOES: usize = WAITING / 2;
-/// Bytes of the longest of them: `ping` sends 98.
-pub(super) const LONGEST: usize = 128;
+/// Bytes of the longest of them: `ping` sends 98, and 118 over IPv6.
+pub(super) const LONGEST: usize = ipv6::LONGEST;
 /// Networks take no shorter frame.
 const SHORTEST: usize = 60;
 
@@ -28,22 +28,27 @@ impl Waiting {
         Waiting { frames: VecDeque::with_capacity(WAITING), dropped: 0 }
     }
 
-    /// Has a frame wait that is a header only. `false`: there is no room.
-    pub fn put(&mut self, header: &Header) -> bool {
-        let mut bytes = [0; LONGEST];
-        bytes.iter_mut().zip(header.bytes()).for_each(|(to, from)| *to = *from);
-        self.push(Frame { bytes, len: header.bytes().len().max(SHORTEST) }, WAITING)
+    /// Has a frame wait; zeros are behind one that is too short. `false`: there is no room.
+    pub fn put(&mut self, frame: &[u8]) -> bool {
+        self.push(frame, WAITING)
     }
 
-    /// The same of an answer to `ping`, the first `len` bytes; zeros are behind it.
-    pub fn put_echo(&mut self, bytes: [u8; LONGEST], len: usize) -> bool {
-        self.push(Frame { bytes, len: len.max(SHORTEST) }, WAITING_ECHOES)
+    /// The same of a message about IPv6, if there is one.
+    pub fn put_message(&mut self, message: Option<ipv6::Frame>) -> bool {
+        message.is_some_and(|message| self.put(message.bytes()))
     }
 
-    fn push(&mut self, frame: Frame, room: usize) -> bool {
+    /// The same of an answer to `ping`.
+    pub fn put_echo(&mut self, frame: &[u8]) -> bool {
+        self.push(frame, WAITING_ECHOES)
+    }
+
+    fn push(&mut self, frame: &[u8], room: usize) -> bool {
         let has_room = self.frames.len() < room;
         if has_room {
-            self.frames.push_back(frame);
+            let mut bytes = [0; LONGEST];
+            bytes.iter_mut().zip(frame).for_each(|(to, from)| *to = *from);
+            self.frames.push_back(Frame { bytes, len: frame.len().max(SHORTEST) });
         }
         self.dropped += u64::from(!has_room);
         has_room

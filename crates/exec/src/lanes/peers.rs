@@ -11,8 +11,15 @@ const INITIAL_PEER_INDEXES: u32 = 10;
 /// Where initial peers are looked for: at the port that is named, else at those of the first participants of a host.
 /// The port is told which interface reaches a peer of the link (`[fe80::1%eth0]`).
 ///
+/// Where frames go over IPv6 (`by_frames`), all addresses of a peer are asked: sockets may reach no other host.
+///
 /// *Errors*: `BadParameter` for one that is not known, or that only IPv6 reaches if that is not used.
-pub(crate) fn resolve(peers: &[String], config: &UdpConfig, port: &mut UdpPort) -> Result<Vec<Locator>> {
+pub(crate) fn resolve(
+    peers: &[String],
+    config: &UdpConfig,
+    port: &mut UdpPort,
+    by_frames: bool,
+) -> Result<Vec<Locator>> {
     let uses_v6 = port.uses_ipv6();
     let mut locators = Vec::new();
     for peer in peers {
@@ -23,7 +30,8 @@ pub(crate) fn resolve(peers: &[String], config: &UdpConfig, port: &mut UdpPort) 
                  [fd00::7]:7410"
             ))
         })?;
-        for mut address in chosen(peer, found.collect(), uses_v6)? {
+        let found = if by_frames { found.collect() } else { chosen(peer, found.collect(), uses_v6)? };
+        for mut address in found {
             if let SocketAddr::V6(v6) = address
                 && v6.scope_id() != 0
             {

@@ -14,13 +14,13 @@ use taut_base::{Locator, Result, Time};
 use taut_ethernet::NoRoute;
 use taut_ethernet::{Carrier, FrameEnds, Reached, Stats};
 #[cfg(feature = "dpdk")]
-use taut_ethernet::{OwnAddress, SocketNetwork};
+use taut_ethernet::{OwnAddress, SocketNetwork, Tag};
 use taut_mem::Chunks;
 use taut_port::{Frame, Traffic};
 #[cfg(feature = "dpdk")]
-use taut_port_dpdk::{DpdkConfig, DpdkPort, Incoming};
+use taut_port_dpdk::{Critical, DpdkConfig, DpdkPort, Incoming, Steering};
 #[cfg(feature = "dpdk")]
-use taut_port_udp::Ipv6;
+use taut_port_udp::{DEFAULT_GROUP, DEFAULT_GROUP_V6, Ipv6, OTHER_GROUP_V6, mark_of};
 use taut_port_udp::{Multicast, UdpConfig, UdpPort};
 use taut_port_xdp::{AttachMode, Glance, Probed, XdpPort};
 
@@ -109,7 +109,7 @@ impl Frames {
             #[cfg(feature = "dpdk")]
             Frames::Dpdk(dpdk) => {
                 if let Some(own) = dpdk.carrier_mut().layer_mut().own_mut() {
-                    own.follow(of_sockets(udp));
+                    own.follow(of_sockets(udp, own.address().address));
                 }
             }
         }
@@ -174,13 +174,15 @@ impl Frames {
         }
     }
 
-    /// What is sent from now on has this differentiated services code point, and this priority in the interface's queues.
+    /// What is sent from now on has this differentiated services code point, and this priority in the interface's queues;
+    /// over DPDK the priority `tagged` in its tag, if it has one.
     #[inline]
-    pub fn set_mark(&mut self, mark: u8, priority: i32) {
+    #[cfg_attr(not(feature = "dpdk"), expect(unused_variables, reason = "tags of AF_XDP have one priority"))]
+    pub fn set_mark(&mut self, mark: u8, priority: i32, tagged: u8) {
         match self {
             Frames::Xdp(xdp) => xdp.set_mark(mark, priority),
             #[cfg(feature = "dpdk")]
-            Frames::Dpdk(dpdk) => dpdk.carrier_mut().set_mark(mark),
+            Frames::Dpdk(dpdk) => dpdk.set_mark(mark, priority, tagged),
         }
     }
 
@@ -313,17 +315,27 @@ fn open_xdp(choice: &XdpChoice, udp: &UdpPort, config: &UdpConfig) -> Result<Fra
 
 #[cfg(feature = "dpdk")]
 fn open_dpdk(choice: &DpdkChoice, udp: &UdpPort, config: &UdpConfig) -> Result<Frames> {
+    // That of the sockets, which was free.
+    let critical_port = udp.critical_unicast().first().and_then(|end| u16::try_from(end.port).ok());
+    let critical = critical_port
+        .filter(|_| choice.critical_queue)
+        .map(|port| Critical { port, priority: mark_of(&choice.priorities, 0, udp.critical_from()) });
     let config_of_port = DpdkConfig {
         device: choice.device.clone(),
         huge_pages: choice.huge_pages,
         arguments: choice.arguments.clone(),
+        tag: Tag::of(choice.vlan.unwrap_or(0), (!choice.priorities.is_empty()).then_some(0)),
+        critical,
     };
     let reached = match choice.own {
         None => Reached::Bare(bare_ends(udp, config)),
         Some(own) => reached_at(own, udp, config)?,
     };
     let dpdk = DpdkPort::open(&config_of_port, reached)?;
-    log::info!("DPDK on {}", dpdk.describe());
+    match dpdk.steering() {
+        Some(Steering::None(_)) => log::warn!("DPDK on {}", dpdk.describe()),
+        _ => log::info!("DPDK on {}", dpdk.describe()),
+    }
     Ok(Frames::Dpdk(Box::new(dpdk)))
 }
 
@@ -364,7 +376,7 @@ pub(crate) fn ends_of(udp: &UdpPort, only_critical: bool, name: &str) -> Vec<Soc
 
 /// The ports of the sockets, on the interface's station and on those of the groups.
 fn bare_ends(udp: &UdpPort, config: &UdpConfig) -> FrameEnds {
-    let group = taut_ethernet::group(taut_port_udp::DEFAULT_GROUP);
+    let group = taut_ethernet::group(taut_port_udp::DEFAULT_GROUP.into());
     frame_ends(udp, config, |port| Locator::ethernet(OWN, port), |port| Locator::ethernet(group, port))
 }
 
@@ -391,14 +403,15 @@ fn frame_ends(
 /// The same by UDP, at an address that the kernel does not have.
 #[cfg(feature = "dpdk")]
 fn reached_at(own: OwnAddress, udp: &UdpPort, config: &UdpConfig) -> Result<Reached> {
-    let group = taut_port_udp::DEFAULT_GROUP;
-    let ends = frame_ends(
-        udp,
-        config,
-        |port| Locator::udp_v4(own.address, port),
-        |port| Locator::udp_v4(group, port),
-    );
-    let sockets = of_sockets(udp);
+    let is_v4 = own.address.is_ipv4();
+    let group = if is_v4 { DEFAULT_GROUP.into() } else { DEFAULT_GROUP_V6.into() };
+    let at = |ip: IpAddr| move |port| Locator::from(SocketAddr::new(ip, port));
+    let mut ends = frame_ends(udp, config, at(own.address), at(group));
+    // By another group some meet, of whom all samples are sent to the one of all.
+    let meet = ends.metatraffic.iter().filter(|end| !is_v4 && end.is_multicast());
+    let meet: Vec<Locator> = meet.map(|end| Locator { address: OTHER_GROUP_V6.octets(), ..*end }).collect();
+    ends.metatraffic.extend(meet);
+    let sockets = of_sockets(udp, own.address);
     if sockets.iter().any(|(address, _)| *address == own.address) {
         return Err(taut_base::Error::BadParameter(format!(
             "dpdk_address: the kernel has {}, too, and would answer for it: choose another, or take it from the \
@@ -409,16 +422,15 @@ fn reached_at(own: OwnAddress, udp: &UdpPort, config: &UdpConfig) -> Result<Reac
     Ok(Reached::Own { own, ends, sockets })
 }
 
-/// What is the sockets': each address of this host, and the networks of those that the participant uses.
+/// What of the kind of this address is the sockets': each address of this host, and the networks of those that the
+/// participant uses.
 #[cfg(feature = "dpdk")]
-fn of_sockets(udp: &UdpPort) -> Vec<SocketNetwork> {
+fn of_sockets(udp: &UdpPort, own: IpAddr) -> Vec<SocketNetwork> {
+    let ipv6 = if own.is_ipv4() { Ipv6::Off } else { Ipv6::On };
     // A host that has none has nothing else to reach.
-    let of_host = taut_port_udp::interfaces(&[], "", Ipv6::Off).unwrap_or_default();
-    let of_host = of_host.iter().map(|own| (own.address, u32::BITS as u8));
+    let of_host = taut_port_udp::interfaces(&[], "", ipv6).unwrap_or_default();
+    // All bits, of either kind.
+    let of_host = of_host.iter().map(|own| (own.address, u8::MAX));
     let used = udp.interfaces().iter().map(|own| (own.address, own.prefix_len));
-    let v4 = |(ip, prefix_len)| match ip {
-        IpAddr::V4(v4) => Some((v4, prefix_len)),
-        IpAddr::V6(_) => None,
-    };
-    used.chain(of_host).filter_map(v4).collect()
+    used.chain(of_host).filter(|(ip, _)| ip.is_ipv4() == own.is_ipv4()).collect()
 }

@@ -4,14 +4,15 @@
 
 use std::sync::Arc;
 
-use taut_base::{Locator, Result, Time};
+use taut_base::{Locator, LocatorKind, Result, Time};
 use taut_ethernet::{Carrier, OwnIp};
 use taut_mem::Chunks;
 use taut_port::{Frame, Port, Traffic, split};
-use taut_port_udp::{UdpPort, queue_of};
+use taut_port_udp::{UdpConfig, UdpPort, mark_of, queue_of};
 use taut_rtps::{Addresses, Interface};
 
 use crate::config::{ExecutorConfig, FramesChoice};
+use crate::lanes::peers;
 use crate::net::frames::{Frames, Heard};
 use crate::net::network::tell_of_buffers;
 
@@ -28,6 +29,10 @@ pub(crate) struct Ports {
     pub frames: Option<Frames>,
     /// Frames are for what is critical.
     pub only_critical: bool,
+    /// A device has a queue for what is critical, which is looked at first.
+    has_critical_queue: bool,
+    /// The priorities in tags of DPDK's frames, as [`crate::DpdkChoice`] has them.
+    tagged: Vec<(i32, u8)>,
     /// What is sent now may go by frames.
     by_frames: bool,
     /// How many of the sources are of what is critical: the first ones.
@@ -44,9 +49,14 @@ impl Ports {
         tell_of_buffers(config.udp.receive_buffer, udp.receive_buffer());
         let frames = config.frames.as_ref().map(|choice| Frames::open(choice, &udp, &config.udp));
         let only_critical = matches!(&config.frames, Some(FramesChoice::Xdp(xdp)) if xdp.only_critical);
+        let (tagged, has_critical_queue) = match &config.frames {
+            Some(FramesChoice::Dpdk(dpdk)) => (dpdk.priorities.clone(), dpdk.critical_queue),
+            _ => (Vec::new(), false),
+        };
         let (frames, left) = (frames.transpose()?, Vec::new());
         let (by_frames, critical) = (frames.is_some(), udp.critical_sources());
-        let mut ports = Ports { udp, frames, only_critical, by_frames, critical, left };
+        let mut ports =
+            Ports { udp, frames, only_critical, has_critical_queue, tagged, by_frames, critical, left };
         ports.set_priority(0);
         Ok(ports)
     }
@@ -67,9 +77,9 @@ impl Ports {
         self.critical > 0
     }
 
-    /// Does what is critical come at this source, and nothing else?
+    /// Does what is critical come at this source, and nothing else, or first?
     pub fn is_critical(&self, source: usize) -> bool {
-        let is_of_hand = source == HAND && self.frames.is_none();
+        let is_of_hand = source == HAND && (self.frames.is_none() || self.has_critical_queue);
         let is_queue = || self.only_critical && (QUEUES..QUEUES + QUEUES).contains(&source);
         source < self.critical || is_of_hand || is_queue()
     }
@@ -138,13 +148,20 @@ impl Ports {
         let own = layer.own().map(OwnIp::address);
         // The kernel numbers its own from 1 on.
         let own = own.map(|own| Interface {
-            address: own.address.into(),
+            address: own.address,
             prefix_len: own.prefix_len,
             link: 0,
             multicast: true,
         });
         all.interfaces.extend(own);
         all
+    }
+
+    /// Where initial peers are looked for; see [`peers::resolve`].
+    pub fn resolve(&mut self, initial_peers: &[String], config: &UdpConfig) -> Result<Vec<Locator>> {
+        let own = self.carrier().and_then(|carrier| carrier.layer().own());
+        let by_frames = own.is_some_and(|own| own.address().address.is_ipv6());
+        peers::resolve(initial_peers, config, &mut self.udp, by_frames)
     }
 
     /// Uses the interfaces that there are now; see [`UdpPort::follow`].
@@ -218,13 +235,19 @@ impl Ports {
     }
 }
 
+/// Does what goes there by frames go by sockets, too?
+#[inline]
+fn is_shared(frames: &Frames, udp: &UdpPort, to: &Locator) -> bool {
+    frames.is_shared(to) && (to.kind == LocatorKind::UDP_V4 || udp.uses_ipv6())
+}
+
 impl Ports {
     /// Sends past the kernel what can go there, and the rest by sockets.
     #[inline(never)]
     fn send_by_frames(&mut self, to: &[Locator], parts: &[&[u8]]) {
         let Ports { udp, frames: Some(frames), left, .. } = self else { return };
         left.clear();
-        left.extend(to.iter().filter(|to| !frames.send(to, parts) || frames.is_shared(to)));
+        left.extend(to.iter().filter(|to| !frames.send(to, parts) || is_shared(frames, udp, to)));
         if !left.is_empty() {
             udp.send(left, parts);
         }
@@ -251,7 +274,7 @@ impl Port for Ports {
                 self.left.push(*to);
                 continue;
             }
-            let is_shared = frames.is_shared(to);
+            let is_shared = is_shared(frames, &self.udp, to);
             split(parts, each, |datagram| {
                 if !frames.send(to, datagram) && !is_shared {
                     self.udp.send(std::slice::from_ref(to), datagram);
@@ -268,7 +291,7 @@ impl Port for Ports {
     fn path_size(&mut self, to: &Locator) -> usize {
         let Some(frames) = &self.frames else { return self.udp.path_size(to) };
         match frames.carrier().path_size(to) {
-            Some(size) if frames.is_shared(to) => size.min(self.udp.path_size(to)),
+            Some(size) if is_shared(frames, &self.udp, to) => size.min(self.udp.path_size(to)),
             Some(size) => size,
             None => self.udp.path_size(to),
         }
@@ -286,7 +309,7 @@ impl Port for Ports {
         }
         if let Some(frames) = &mut self.frames {
             let mark = self.udp.mark();
-            frames.set_mark(mark, queue_of(mark));
+            frames.set_mark(mark, queue_of(mark), mark_of(&self.tagged, 0, priority));
         }
     }
 

@@ -95,7 +95,7 @@ impl Participant {
     ) -> (Vec<Locator>, Vec<Locator>) {
         let own = &self.config.addresses;
         let metatraffic = match &nearest(&data.metatraffic_unicast, own, source)[..] {
-            [] => groups(&data.metatraffic_multicast, own),
+            [] => groups(&data.metatraffic_multicast, &[], own),
             found => found.to_vec(),
         };
         (metatraffic, nearest(&data.default_unicast, own, source))
@@ -139,7 +139,7 @@ impl Participant {
     fn find_builtin_endpoints(&mut self, now: Time, prefix: GuidPrefix) {
         let Some(peer) = self.database.peer(prefix) else { return };
         let unicast = peer.metatraffic.clone();
-        let multicast = groups(&peer.data.metatraffic_multicast, &self.config.addresses);
+        let multicast = groups(&peer.data.metatraffic_multicast, &unicast, &self.config.addresses);
         for pair in self.builtin.pairs() {
             let (reader, writer) =
                 (Guid::new(prefix, pair.remote_reader), Guid::new(prefix, pair.remote_writer));

@@ -62,9 +62,11 @@ pub fn is_usable(locator: &Locator, own: &Addresses) -> bool {
     }
 }
 
-/// The groups that this participant reaches, of the one kind that is ranked first.
-pub fn groups(candidates: &[Locator], own: &Addresses) -> Vec<Locator> {
+/// The groups that this participant reaches, of one kind: that by which the member is `reached`, as another may lead to
+/// other networks only, else the one that is ranked first.
+pub fn groups(candidates: &[Locator], reached: &[Locator], own: &Addresses) -> Vec<Locator> {
     let usable = || candidates.iter().filter(|locator| is_usable_group(locator, own)).copied();
+    let rank = |locator: &Locator| (reached.iter().all(|by| by.kind != locator.kind), rank(locator));
     let first = usable().map(|locator| rank(&locator)).min();
     usable().filter(|locator| Some(rank(locator)) == first).map(Locator::by_all).collect()
 }
@@ -75,10 +77,15 @@ fn is_usable_group(group: &Locator, own: &Addresses) -> bool {
     own.interfaces.iter().any(|own| own.multicast && own.address.is_ipv4() == ip.is_ipv4())
 }
 
-/// The same for a member that is reached at these addresses: by the one link behind which it is, if that is known, and by
-/// none if that one has no multicast.
-pub fn groups_of(candidates: &[Locator], member: &[Locator], own: &Addresses) -> Vec<Locator> {
-    let mut groups = groups(candidates, own);
+/// The same for a member that has these addresses: by the one link behind which it is, if that is known, and by none if
+/// that one has no multicast.
+pub fn groups_of(
+    candidates: &[Locator],
+    member: &[Locator],
+    reached: &[Locator],
+    own: &Addresses,
+) -> Vec<Locator> {
+    let mut groups = groups(candidates, reached, own);
     let Some(link) = only_link(member, &own.interfaces) else { return groups };
     let way = own.interfaces.iter().find_map(|own| match own.address {
         IpAddr::V4(address) if own.link == link && own.multicast => Some(address),
@@ -209,9 +216,13 @@ mod tests {
     fn groups_of_one_kind() {
         let (v4, v6) = (interface("10.0.0.1", 24), interface("fe80::1", 64));
         let both = [parsed("[ff02::1]:7400"), parsed("239.255.0.1:7400")];
-        assert_eq!(groups(&both, &host(&[v4, v6])), [both[1]]);
-        assert_eq!(groups(&both, &host(&[v6])), [both[0]]);
-        assert_eq!(groups(&both[..1], &host(&[v4])), []);
+        assert_eq!(groups(&both, &[], &host(&[v4, v6])), [both[1]]);
+        assert_eq!(groups(&both, &[], &host(&[v6])), [both[0]]);
+        assert_eq!(groups(&both[..1], &[], &host(&[v4])), []);
+        // Who is reached by one kind only may hear nothing of the other.
+        let reached = |by: &str| groups(&both, &[parsed(by)], &host(&[v4, v6]));
+        assert_eq!((reached("[fd00::9]:7410"), reached("10.0.0.9:7410")), (vec![both[0]], vec![both[1]]));
+        assert_eq!(groups(&both[..1], &[parsed("10.0.0.9:7410")], &host(&[v4, v6])), [both[0]]);
     }
 
     #[test]
@@ -221,7 +232,7 @@ mod tests {
         let [v4, v6] = ["239.255.0.1:7401", "[ff02::1]:7401"].map(parsed);
         let by = |own: &[Interface], member: &[&str]| {
             let member: Vec<Locator> = member.iter().map(|ip| parsed(&format!("{ip}:7411"))).collect();
-            let [group] = groups_of(&[v6, v4], &member, &host(own))[..] else { panic!("one group") };
+            let [group] = groups_of(&[v6, v4], &member, &[], &host(own))[..] else { panic!("one group") };
             assert_eq!(group.by_all(), v4);
             group.interface().map(|interface| interface.to_string())
         };
@@ -240,12 +251,12 @@ mod tests {
         assert_eq!(by(&same, &["10.0.0.9"]), None, "two links into one network");
         let refuses = Interface { multicast: false, ..own[2] };
         let less = host(&[left[0], refuses]);
-        let refused = [v4, v6].map(|group| groups_of(&[group], &[parsed("10.0.1.9:7411")], &less));
+        let refused = [v4, v6].map(|group| groups_of(&[group], &[parsed("10.0.1.9:7411")], &[], &less));
         assert_eq!(refused, [[]; 2], "unicast is what is left");
-        assert_eq!(groups_of(&[v4], &[parsed("10.9.0.9:7411")], &less), [v4]);
-        assert_eq!(groups(&[v4], &host(&[refuses])), []);
+        assert_eq!(groups_of(&[v4], &[parsed("10.9.0.9:7411")], &[], &less), [v4]);
+        assert_eq!(groups(&[v4], &[], &host(&[refuses])), []);
         let said = v4.by([10, 0, 1, 1].into());
-        assert_eq!(groups(&[said], &host(&own)), [v4], "what a peer says of interfaces is nothing");
+        assert_eq!(groups(&[said], &[], &host(&own)), [v4], "what a peer says of interfaces is nothing");
     }
 
     #[test]
@@ -263,6 +274,6 @@ mod tests {
         assert_eq!(nearest(&[lo, near, station], &bare, &station), [station]);
         assert_eq!(nearest(&[lo, station], &bare, &lo), [lo], "on one host");
         let both = [parsed("239.255.0.1:7400"), Locator::ethernet([1, 0, 0x5e, 0x7f, 0, 1], 7400)];
-        assert_eq!((groups(&both, &bare), groups(&both, &with_ip)), (vec![both[1]], vec![both[0]]));
+        assert_eq!((groups(&both, &[], &bare), groups(&both, &[], &with_ip)), (vec![both[1]], vec![both[0]]));
     }
 }

@@ -137,7 +137,8 @@ impl Participant {
         let of_all: &[Locator] = if is_apart(data, &peer.data) { &[] } else { &peer.data.default_multicast };
         let multicast = named_or(&data.multicast_locators, of_all);
         let member = named_or(&data.unicast_locators, &peer.data.default_unicast);
-        (unicast, groups_of(multicast, member, own))
+        let multicast = groups_of(multicast, member, &unicast, own);
+        (unicast, multicast)
     }
 
     fn match_reader(&mut self, now: Time, index: WriterIndex, reader: &EndpointData) {

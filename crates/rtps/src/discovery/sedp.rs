@@ -72,7 +72,7 @@ impl Participant {
         let Some(peer) = self.database.peer(prefix) else { return };
         let (has, unicast) = (peer.data.builtin_endpoints, peer.metatraffic.clone());
         let asks_from_zero = is_asked_from_zero(peer.data.vendor_id);
-        let multicast = groups(&peer.data.metatraffic_multicast, &self.config.addresses);
+        let multicast = groups(&peer.data.metatraffic_multicast, &unicast, &self.config.addresses);
         let acknowledges_liveliness = peer.data.acknowledges_liveliness();
         for pair in self.builtin.pairs() {
             if has & pair.reads != 0

@@ -66,6 +66,18 @@ pub(super) fn check(config: &Config) -> Result<()> {
             config.announcement_period, config.lease_duration
         )));
     }
+    if config.dpdk_device.is_empty() && (config.dpdk_vlan.is_some() || !config.dpdk_priority_pcp.is_empty()) {
+        return Err(Error::BadParameter(
+            "dpdk_vlan and dpdk_priority_pcp say what frames of dpdk_device carry, and there is none: name one, or leave \
+             them out"
+                .into(),
+        ));
+    }
+    if config.dpdk_critical_queue && (config.dpdk_device.is_empty() || config.critical_port == 0) {
+        return Err(Error::BadParameter(
+            "dpdk_critical_queue is a queue of dpdk_device for what comes to critical_port: set both".into(),
+        ));
+    }
     if config.xdp_only_critical && (config.critical_port == 0 || config.xdp_layer == XdpLayer::Bare) {
         return Err(Error::BadParameter(
             "xdp_only_critical tells by critical_port what goes past the kernel, and over IP only: set that, and \

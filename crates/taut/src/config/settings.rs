@@ -2,7 +2,7 @@
 //!
 //! Owns names, texts and parsers. Reads no file and no environment; `load` does and calls it.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use taut_base::Duration;
@@ -208,7 +208,7 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         name: "dpdk_address",
-        allowed: "an address of IPv4 that the kernel does not have and the length of its network's prefix, as `10.0.0.2/24`; empty for none",
+        allowed: "an address that the kernel does not have and the length of its network's prefix, as `10.0.0.2/24` or `fd00::2/64`; empty for none",
         meaning: "The address of `dpdk_device`, for peers that speak UDP: their sockets need nothing else. None: without IP.",
         set: Set::One(|config, text| {
             (text.is_empty() || own_address::parse(text).is_some()).then_some(())?;
@@ -219,14 +219,48 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         name: "dpdk_gateway",
-        allowed: "an address of IPv4, as `10.0.0.1`; empty for none",
+        allowed: "an address, as `10.0.0.1` or `fe80::1`; empty for none",
         meaning: "The router by which peers beyond the network of `dpdk_address` are reached.",
         set: Set::One(|config, text| {
-            (text.is_empty() || text.parse::<Ipv4Addr>().is_ok()).then_some(())?;
+            (text.is_empty() || text.parse::<IpAddr>().is_ok()).then_some(())?;
             text.clone_into(&mut config.dpdk_gateway);
             Some(())
         }),
         get: |config| quoted(&config.dpdk_gateway),
+    },
+    Row {
+        name: "dpdk_vlan",
+        allowed: "a number from 1 to 4094; empty for none",
+        meaning: "The VLAN on `dpdk_device` (IEEE 802.1Q): frames carry its tag, and of what comes only frames with it are taken.",
+        set: Set::One(|config, text| {
+            config.dpdk_vlan = match text {
+                "" => None,
+                number => Some(number.parse().ok().filter(is_vlan)?),
+            };
+            Some(())
+        }),
+        get: |config| config.dpdk_vlan.map_or_else(|| "\"\"".into(), |vlan| vlan.to_string()),
+    },
+    Row {
+        name: "dpdk_priority_pcp",
+        allowed: "a priority from 1 on and a number from 0 to 7 each, as `1:3, 100:6`",
+        meaning: "The priorities that frames on `dpdk_device` carry in a VLAN tag (PCP), for switches and network cards that let some go first: from which TRANSPORT_PRIORITY of the writer on which one, and 0 for all else. They stand in the tag of `dpdk_vlan`, else in one of no network. None named: 0 in that of `dpdk_vlan`, else no tag.",
+        set: Set::List(|config, list| {
+            config.dpdk_priority_pcp =
+                list.iter().map(|text| by_priority(text, LARGEST_PCP)).collect::<Option<_>>()?;
+            Some(())
+        }),
+        get: |config| shown_by_priority(&config.dpdk_priority_pcp),
+    },
+    Row {
+        name: "dpdk_critical_queue",
+        allowed: "`true` or `false`",
+        meaning: "Readers and writers that are critical, which `critical_port` is for, have a queue of their own on `dpdk_device`, both ways: it is looked at first, and what they send waits behind nothing else. A card tells what comes by the port, or by the priority in the tag, if its driver has rules for that; over memif the peer needs the same.",
+        set: Set::One(|config, text| {
+            config.dpdk_critical_queue = text.parse().ok()?;
+            Some(())
+        }),
+        get: |config| config.dpdk_critical_queue.to_string(),
     },
     Row {
         name: "dpdk_huge_pages",
@@ -459,13 +493,11 @@ pub(super) const TABLE: &[Row] = &[
         allowed: "a priority from 1 on and a number from 0 to 63 each, as `1:18, 100:46`",
         meaning: "The code points of writers with a TRANSPORT_PRIORITY above 0: from which priority on which one. None named: `dscp` for all.",
         set: Set::List(|config, list| {
-            config.priority_dscp = list.iter().map(|text| mark(text)).collect::<Option<_>>()?;
+            config.priority_dscp =
+                list.iter().map(|text| by_priority(text, LARGEST_DSCP)).collect::<Option<_>>()?;
             Some(())
         }),
-        get: |config| {
-            let marks = config.priority_dscp.iter().map(|(from, mark)| format!("{from}:{mark}"));
-            shown(&marks.collect::<Vec<_>>())
-        },
+        get: |config| shown_by_priority(&config.priority_dscp),
     },
     Row {
         name: "critical_port",
@@ -522,18 +554,28 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.chars().map(escaped).collect::<String>())
 }
 
-/// A priority and its code point.
-fn mark(text: &str) -> Option<(i32, u8)> {
-    let (from, mark) = text.split_once(':')?;
-    let (from, mark) = (from.trim().parse().ok()?, mark.trim().parse().ok()?);
-    (from >= 1 && mark <= 63).then_some((from, mark))
+/// From a TRANSPORT_PRIORITY on a number up to this one.
+fn by_priority(text: &str, largest: u8) -> Option<(i32, u8)> {
+    let (from, number) = text.split_once(':')?;
+    let of = (from.trim().parse().ok()?, number.trim().parse().ok()?);
+    is_by_priority(&of, largest).then_some(of)
+}
+
+fn is_by_priority((from, number): &(i32, u8), largest: u8) -> bool {
+    *from >= 1 && *number <= largest
+}
+
+/// The same as the file takes it.
+fn shown_by_priority(list: &[(i32, u8)]) -> String {
+    let texts = list.iter().map(|(from, number)| format!("{from}:{number}"));
+    shown(&texts.collect::<Vec<_>>())
 }
 
 /// Is this what a setting takes? For what a program may set as well.
 type InRange = fn(&Config) -> bool;
 
 /// The settings that neither the core nor the kernel would refuse, and would make something else of.
-pub(super) const RANGES: [(&str, InRange); 10] = [
+pub(super) const RANGES: [(&str, InRange); 12] = [
     ("name", |config| is_name(&config.name)),
     ("user_data", |config| is_user_data(&config.user_data)),
     ("prefault", |config| is_prefault(&config.prefault)),
@@ -544,6 +586,8 @@ pub(super) const RANGES: [(&str, InRange); 10] = [
     ("max_burst", |config| is_burst(&config.max_burst)),
     ("anatomy", |config| is_anatomy(&config.anatomy)),
     ("xdp_pcp", |config| config.xdp_pcp.is_none_or(|priority| is_pcp(&priority))),
+    ("dpdk_vlan", |config| config.dpdk_vlan.is_none_or(|vlan| is_vlan(&vlan))),
+    ("dpdk_priority_pcp", |config| config.dpdk_priority_pcp.iter().all(|of| is_by_priority(of, LARGEST_PCP))),
 ];
 
 /// Peers do not hear an announcement with a longer name, and read one up to a NUL.
@@ -577,8 +621,17 @@ fn is_anatomy(samples: &usize) -> bool {
 }
 
 /// IEEE 802.1Q has three bits for it.
+const LARGEST_PCP: u8 = 7;
+/// RFC 2474 has six.
+const LARGEST_DSCP: u8 = 63;
+
 fn is_pcp(priority: &u8) -> bool {
-    *priority <= 7
+    *priority <= LARGEST_PCP
+}
+
+/// 0 names no network, and 4,095 is kept free (IEEE 802.1Q, table 9-2).
+fn is_vlan(vlan: &u16) -> bool {
+    (1..=4_094).contains(vlan)
 }
 
 /// The times of SCHED_DEADLINE.
@@ -655,9 +708,10 @@ mod tests {
 
     #[test]
     fn marks() {
-        assert_eq!(mark("100:46"), Some((100, 46)));
+        assert_eq!(by_priority("100:46", LARGEST_DSCP), Some((100, 46)));
+        assert_eq!(["100:7", "100:8"].map(|text| by_priority(text, LARGEST_PCP)), [Some((100, 7)), None]);
         for bad in ["", "1", "0:18", "-1:18", "1:64", "1:18:2", ":", "1:"] {
-            assert_eq!(mark(bad), None, "{bad}");
+            assert_eq!(by_priority(bad, LARGEST_DSCP), None, "{bad}");
         }
     }
 

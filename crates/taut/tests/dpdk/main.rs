@@ -2,6 +2,9 @@
 //!
 //! Needs root for two network namespaces. Without it the test says that it is left out; with `CI=true` that is a failure.
 
+mod critical;
+mod vlan;
+
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::process::{Command, Stdio};
@@ -21,6 +24,11 @@ struct Blob {
 const SIZES: [usize; 9] = [0, 1, 100, 1_380, 1_400, 1_420, 70_000, 4 << 20, 64 << 20];
 const SMALL: usize = 5_000;
 const IP: [&str; 2] = ["10.99.0.1/24", "10.99.0.2/24"];
+const IPV6: [&str; 2] = ["fd00:99::1/64", "fd00:99::2/64"];
+/// Of a device, and of the sockets at the other end of its cable.
+const ON_CABLE: [&str; 2] = ["10.88.0.1/24", "10.88.0.2/24"];
+const ON_CABLE_V6: [&str; 2] = ["fd00:88::1/64", "fd00:88::2/64"];
+const ON_LINK: [&str; 2] = ["fe80::88:1/64", "fe80::88:2/64"];
 
 /// How the child below is told where the other end is, and what its address is.
 const CHILD: &str = "TAUT_DPDK_CHILD";
@@ -41,7 +49,8 @@ enum Driven {
 
 fn participant(role: &str, socket: &str, address: &str, driven: Driven) -> DomainParticipant {
     // Devices of a process have numbers of their own.
-    let number = 2 * driven as u8 + u8::from(!address.is_empty());
+    let kind = [!address.is_empty(), address.contains(':')].map(u8::from).iter().sum::<u8>();
+    let number = 3 * driven as u8 + kind;
     let dpdk_device = format!("net_memif{number},role={role},socket={socket},socket-abstract=no");
     let dpdk_address = address.to_owned();
     let mut config = Config { dpdk_device, dpdk_address, report: false, ..Config::default() };
@@ -150,8 +159,13 @@ fn there_and_back(name: &str, addresses: [&'static str; 2], driven: Driven) {
         let bytes: usize = sent.iter().map(|blob| blob.bytes.len()).sum();
         assert!(frames.bytes_in as usize >= bytes, "{frames:?}");
         assert_eq!([frames.malformed, frames.damaged, frames.errors, frames.conflicts], [0; 4], "{frames:?}");
-        // The other side says twice who it is and which group it is in.
-        assert!(frames.not_ours <= if addresses[0].is_empty() { 0 } else { 4 }, "{frames:?}");
+        // The other side says twice who it is and which groups it is in, over IPv6 three and whether somebody else is it.
+        let most = match addresses[0] {
+            "" => 0,
+            address if address.contains(':') => 10,
+            _ => 4,
+        };
+        assert!(frames.not_ours <= most, "{frames:?}");
         await_that("the other side ends", || {
             // Whoever acknowledges the last samples.
             if driven == Driven::Inline {
@@ -219,6 +233,11 @@ fn there_and_back_over_ip() {
     there_and_back("there_and_back_over_ip", IP, Driven::Threaded);
 }
 
+#[test]
+fn there_and_back_over_ipv6() {
+    there_and_back("there_and_back_over_ipv6", IPV6, Driven::Threaded);
+}
+
 /// No thread is there but those that write and read, at either end.
 #[test]
 fn there_and_back_inline() {
@@ -232,12 +251,18 @@ fn there_and_back_inline_over_ip() {
 
 /// Has one end of the cable be a device of DPDK with an address that its kernel does not have, and the other one that of
 /// sockets.
-fn device_and_sockets(pair: &Pair, dpdk_device: &str) -> [DomainParticipant; 2] {
+fn device_and_sockets(pair: &Pair, dpdk_device: &str, [ours, theirs]: [&str; 2]) -> [DomainParticipant; 2] {
     pair.enter(End::A);
     ip("address flush dev xa");
+    if ours.contains(':') {
+        pair.enter(End::B);
+        ip("-4 address flush dev xb");
+        ip(&format!("address add {theirs} dev xb nodad"));
+        pair.enter(End::A);
+    }
     let device = Config {
         dpdk_device: dpdk_device.into(),
-        dpdk_address: "10.88.0.1/24".into(),
+        dpdk_address: ours.into(),
         // In this process they would not need the network.
         local: false,
         report: false,
@@ -253,6 +278,12 @@ fn device_and_sockets(pair: &Pair, dpdk_device: &str) -> [DomainParticipant; 2] 
 
 /// Sends samples of all sizes from the one to the other.
 fn send(from: &DomainParticipant, to: &DomainParticipant, topic: &str) {
+    send_with(from, to, topic, 0);
+}
+
+/// The same with a TRANSPORT_PRIORITY.
+fn send_with(from: &DomainParticipant, to: &DomainParticipant, topic: &str, priority: i32) {
+    let qos = || qos().transport_priority(priority);
     let writer = from.topic::<Blob>(topic).unwrap().writer(qos()).unwrap();
     let reader = to.topic::<Blob>(topic).unwrap().reader(qos()).unwrap();
     writer.wait_matched(LIMIT).unwrap();
@@ -264,10 +295,9 @@ fn send(from: &DomainParticipant, to: &DomainParticipant, topic: &str) {
     assert!(take(&reader, sent.len()) == sent, "in order and whole");
 }
 
-#[test]
-fn peers_on_sockets_need_not_know() {
-    with_pair("peers_on_sockets_need_not_know", ["", ""], |pair| {
-        let [device, sockets] = device_and_sockets(pair, "net_af_packet10,iface=xa");
+fn peers_on_sockets(name: &str, dpdk_device: &'static str, addresses: [&'static str; 2]) {
+    with_pair(name, ["", ""], move |pair| {
+        let [device, sockets] = device_and_sockets(pair, dpdk_device, addresses);
         send(&device, &sockets, "There");
         send(&sockets, &device, "Back");
         let frames = device.stats().frames.unwrap();
@@ -277,36 +307,68 @@ fn peers_on_sockets_need_not_know() {
     });
 }
 
+#[test]
+fn peers_on_sockets_need_not_know() {
+    peers_on_sockets("peers_on_sockets_need_not_know", "net_af_packet10,iface=xa", ON_CABLE);
+}
+
+#[test]
+fn peers_on_sockets_of_ipv6_need_not_know() {
+    peers_on_sockets("peers_on_sockets_of_ipv6_need_not_know", "net_af_packet20,iface=xa", ON_CABLE_V6);
+}
+
+#[test]
+fn peers_on_sockets_of_one_link_need_not_know() {
+    peers_on_sockets("peers_on_sockets_of_one_link_need_not_know", "net_af_packet21,iface=xa", ON_LINK);
+}
+
 /// Drivers say that they take 1,500 bytes, and the kernel drops what its interface does not.
 #[test]
 fn an_interface_that_takes_less() {
     with_pair("an_interface_that_takes_less", ["mtu 1400", "mtu 1400"], |pair| {
-        let [device, sockets] = device_and_sockets(pair, "net_af_packet15,iface=xa");
+        let [device, sockets] = device_and_sockets(pair, "net_af_packet15,iface=xa", ON_CABLE);
         send(&device, &sockets, "There");
         send(&sockets, &device, "Back");
     });
 }
 
-#[test]
-fn a_datagram_that_a_kernel_cuts_in_fragments_is_heard() {
-    with_pair("a_datagram_that_a_kernel_cuts_in_fragments_is_heard", ["", ""], |pair| {
+fn a_datagram_in_fragments(
+    name: &str,
+    device: &'static str,
+    addresses: [&'static str; 2],
+    ends: [&'static str; 2],
+) {
+    with_pair(name, ["", ""], move |pair| {
         // Packet sockets put them together by themselves, and cut off what is longer than their frames.
-        let [device, _] = device_and_sockets(pair, "net_pcap11,iface=xa");
+        let [device, _] = device_and_sockets(pair, device, addresses);
         pair.enter(End::B);
-        let peer = UdpSocket::bind("10.88.0.2:0").unwrap();
+        let peer = UdpSocket::bind(ends[1]).unwrap();
         let parts = || device.stats().frames.unwrap().parts;
         let bytes_in = || device.stats().frames.unwrap().bytes_in;
         let before = bytes_in();
-        peer.send_to(&[&b"RTPS"[..], &[7; 60_000]].concat(), "10.88.0.1:7411").unwrap();
+        peer.send_to(&[&b"RTPS"[..], &[7; 60_000]].concat(), ends[0]).unwrap();
         await_that("its parts come", || parts() >= 40);
         await_that("it is whole", || bytes_in() >= before + 60_000);
     });
 }
 
 #[test]
-fn peers_on_the_same_host_are_met_by_sockets() {
-    with_pair("peers_on_the_same_host_are_met_by_sockets", ["", ""], |pair| {
-        let [device, far] = device_and_sockets(pair, "net_af_packet12,iface=xa");
+fn a_datagram_that_a_kernel_cuts_in_fragments_is_heard() {
+    let name = "a_datagram_that_a_kernel_cuts_in_fragments_is_heard";
+    a_datagram_in_fragments(name, "net_pcap11,iface=xa", ON_CABLE, ["10.88.0.1:7411", "10.88.0.2:0"]);
+}
+
+#[test]
+fn a_datagram_that_a_kernel_of_ipv6_cuts_in_fragments_is_heard() {
+    let name = "a_datagram_that_a_kernel_of_ipv6_cuts_in_fragments_is_heard";
+    let ends = ["[fd00:88::1]:7411", "[fd00:88::2]:0"];
+    a_datagram_in_fragments(name, "net_pcap22,iface=xa", ON_CABLE_V6, ends);
+}
+
+fn peers_on_the_same_host(name: &str, numbers: [u8; 2], addresses: [&'static str; 2]) {
+    with_pair(name, ["", ""], move |pair| {
+        let device = format!("net_af_packet{},iface=xa", numbers[0]);
+        let [device, far] = device_and_sockets(pair, &device, addresses);
         pair.enter(End::A);
         let near = Config { interfaces: vec!["lo".into()], local: false, report: false, ..Config::default() };
         let near = DomainParticipant::with_config(&near).unwrap();
@@ -314,22 +376,33 @@ fn peers_on_the_same_host_are_met_by_sockets() {
         send(&near, &device, "Back");
         send(&far, &device, "Far");
         let refused = Config {
-            dpdk_device: "net_af_packet13,iface=xb".into(),
-            dpdk_address: "10.88.0.2/24".into(),
+            dpdk_device: format!("net_af_packet{},iface=xb", numbers[1]),
+            dpdk_address: addresses[1].into(),
             ..Config::default()
         };
         pair.enter(End::B);
         let text =
             DomainParticipant::with_config(&refused).err().map(|error| error.to_string()).unwrap_or_default();
-        assert!(text.contains("the kernel has 10.88.0.2, too"), "{text}");
+        let (address, _) = addresses[1].split_once('/').unwrap();
+        assert!(text.contains(&format!("the kernel has {address}, too")), "{text}");
     });
 }
 
-/// One frame of twenty is lost, in both directions.
 #[test]
-fn losses_are_repaired() {
-    with_losses("dpdk: losses_are_repaired", 20, |pair| {
-        let [device, sockets] = device_and_sockets(pair, "net_af_packet14,iface=xa");
+fn peers_on_the_same_host_are_met_by_sockets() {
+    peers_on_the_same_host("peers_on_the_same_host_are_met_by_sockets", [12, 13], ON_CABLE);
+}
+
+#[test]
+fn peers_on_the_same_host_are_met_by_sockets_beside_ipv6() {
+    peers_on_the_same_host("peers_on_the_same_host_are_met_by_sockets_beside_ipv6", [23, 24], ON_CABLE_V6);
+}
+
+/// One frame of twenty is lost, in both directions, by a switch that looks who is in which group.
+fn losses(name: &str, device: &'static str, addresses: [&'static str; 2], group: &'static str) {
+    with_losses(name, 20, move |pair| {
+        let [device, sockets] = device_and_sockets(pair, device, addresses);
+        await_that("the switch has heard of the group", || pair.groups(End::A).iter().any(|of| of == group));
         send(&device, &sockets, "There");
         let (sent, come) = (device.stats().frames.unwrap().datagrams_out, sockets.stats().port.datagrams_in);
         assert!(sent > come + 20, "some are lost: {sent} datagrams, {come} have come");
@@ -339,6 +412,17 @@ fn losses_are_repaired() {
         assert!(frames.bytes_in - before > 1 << 20, "{frames:?}");
         assert_eq!([frames.damaged, frames.errors], [0; 2], "{frames:?}");
     });
+}
+
+#[test]
+fn losses_are_repaired() {
+    losses("dpdk: losses_are_repaired", "net_af_packet14,iface=xa", ON_CABLE, "239.255.0.1");
+}
+
+#[test]
+fn losses_are_repaired_over_ipv6() {
+    let group = "ff02::ffff:efff:1";
+    losses("dpdk: losses_are_repaired_over_ipv6", "net_af_packet25,iface=xa", ON_CABLE_V6, group);
 }
 
 /// The layer without IP is one, whoever moves the frames.
