@@ -177,7 +177,7 @@ impl Device {
         let (device, result) = {
             let _control = control();
             said();
-            let mut device = Device::probe(name)?;
+            let mut device = Device::probe(name, config)?;
             let result = device.set_up(config).and_then(|()| device.start());
             (device, result)
         };
@@ -186,7 +186,7 @@ impl Device {
     }
 
     /// Has a driver take the device.
-    fn probe(device: &str) -> Result<Device, Error> {
+    fn probe(device: &str, config: &DeviceConfig) -> Result<Device, Error> {
         const ENXIO: i32 = 6;
         const EFAULT: i32 = 14;
         const EBUSY: i32 = 16;
@@ -207,7 +207,8 @@ impl Device {
             );
             return Err(Error::BadParameter(text));
         }
-        let (devargs, name) = (c_string(with_station(device))?, c_string(name.to_string())?);
+        let (devargs, name) =
+            (c_string(with_ends(with_station(device), config))?, c_string(name.to_string())?);
         let mut number = 0;
         // SAFETY: strings that end in a zero, and room for a number; the lock is held.
         let result = unsafe { ffi::taut_dpdk_probe(devargs.as_ptr(), name.as_ptr(), &mut number) };
@@ -245,7 +246,7 @@ impl Device {
             let (name, has, looked_at) = (&self.name, facts.max_rx_queues, config.rx_queues);
             return Err(Error::BadParameter(format!(
                 "{name} has frames come by {has} queues, of which {looked_at} would be looked at, and what comes by others \
-                 is lost: leave `qpairs`, or the second `rx_iface`, out of its arguments"
+                 is lost: leave `qpairs`, or the second `rx_iface`, out of its arguments, or look at both (`dpdk_critical_queue`)"
             )));
         }
         let mut setup = Setup {
@@ -499,6 +500,15 @@ impl Drop for Device {
 /// What stands before a device's arguments.
 fn name_of(device: &str) -> &str {
     device.split(',').next().unwrap_or_default()
+}
+
+/// A device with its arguments, so that memif's server with several queues lets nobody in who has fewer: its driver would
+/// take the queues that are not there to lie where others do, and write there. A secret that is given is the user's own, and
+/// both ends have it. Its client is refused by a server with fewer queues than it has.
+fn with_ends(device: String, config: &DeviceConfig) -> String {
+    let queues = config.rx_queues.max(config.tx_queues);
+    let is_open = device.starts_with(MEMIF) && !device.contains(",secret=");
+    if queues > 1 && is_open { format!("{device},secret=taut-{queues}-queues") } else { device }
 }
 
 /// A device with its arguments, so that the driver over libpcap has the station of its interface: it makes one up else,

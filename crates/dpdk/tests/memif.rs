@@ -3,7 +3,7 @@
 mod common;
 
 use common::{await_link, filled, flush, frame, memif, number_of, open, send};
-use taut_dpdk::{BURST, Burst, Device, DeviceConfig, Flow, Statistics};
+use taut_dpdk::{BURST, Burst, Device, DeviceConfig, Error, Flow, Statistics};
 use taut_testbed::await_that;
 use tempfile::TempDir;
 
@@ -124,6 +124,25 @@ fn each_queue_has_one_at_the_other_end() {
     };
     cross(&mut client, &mut server);
     cross(&mut server, &mut client);
+}
+
+#[test]
+fn who_has_other_queues_is_not_let_in() {
+    let directory = TempDir::new().unwrap();
+    let several = DeviceConfig { rx_queues: 2, tx_queues: 2, ..DeviceConfig::default() };
+    for (number, configs) in
+        [(97, [&several, &DeviceConfig::default()]), (99, [&DeviceConfig::default(), &several])]
+    {
+        let socket = directory.path().join(number.to_string());
+        let end = |number, role, config| Device::open(common::eal(), &memif(number, role, &socket), config);
+        let server = end(number, "server", configs[0]).unwrap();
+        let refused = end(number + 1, "client", configs[1]).map(|_| "let in");
+        assert!(matches!(refused, Err(Error::DeviceNotStarted { .. })), "{refused:?}");
+        assert!(!server.link().is_up);
+        let client = end(number + 1, "client", configs[0]).unwrap();
+        await_link(&server);
+        drop(client);
+    }
 }
 
 #[test]

@@ -25,6 +25,11 @@ pub use critical::{Critical, Steering};
 /// what else there is to do while nobody is at the other end, lower drops frames of a burst.
 const TRIES: u32 = 1_000;
 
+/// After so many takes of nothing but what is critical a burst of the others is taken: without discovery, and answers to who
+/// asks for addresses, nobody stays. Lower has a critical sample wait behind such a burst more often, higher leaves the others
+/// waiting for longer while somebody sends more to the critical port than is taken.
+const IN_A_ROW: u32 = 16;
+
 /// What a port is opened with.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DpdkConfig {
@@ -65,13 +70,17 @@ impl Incoming {
     /// The place of the queue whose turn it is of those that something has come by: that of what is critical first.
     #[inline]
     fn next(&mut self) -> Option<usize> {
-        let Incoming { come, queues, has_critical } = self;
-        let mut is_any =
-            |place: usize| !come[place].is_empty() || queues.receive(place as u16, &mut come[place]) > 0;
-        match *has_critical && is_any(CRITICAL) {
+        match self.has_critical && self.is_any(CRITICAL) {
             true => Some(CRITICAL),
-            false => is_any(0).then_some(0),
+            false => self.is_any(0).then_some(0),
         }
+    }
+
+    /// Is something in hand of the queue at this place, or has come by it?
+    #[inline]
+    fn is_any(&mut self, place: usize) -> bool {
+        let Incoming { come, queues, .. } = self;
+        !come[place].is_empty() || queues.receive(place as u16, &mut come[place]) > 0
     }
 }
 
@@ -87,6 +96,8 @@ pub struct DpdkPort {
     steering: Option<Steering>,
     /// Frames that came by that queue.
     critical_in: u64,
+    /// How often in a row nothing else was taken.
+    in_a_row: u32,
     /// Bytes of the longest frame.
     room: usize,
 }
@@ -135,7 +146,7 @@ impl DpdkPort {
         let critical = config.critical.as_ref();
         let steering = critical.map(|critical| Steering::of(&mut device, critical, station.tag, to));
         let (out, sends_by, critical_in) = Default::default();
-        Ok(DpdkPort { device, carrier, out, sends_by, steering, critical_in, room })
+        Ok(DpdkPort { device, carrier, out, sends_by, steering, critical_in, in_a_row: 0, room })
     }
 
     /// What looks for frames, once.
@@ -271,27 +282,39 @@ impl DpdkPort {
     }
 
     /// Takes the datagrams of samples that `incoming` has in hand and looks for more, until there are none or as many as
-    /// `budget`, after each burst for what is critical first; what comes of discovery with them is put aside. Returns how many
-    /// frames, which may be a burst more.
+    /// `budget`, after each burst for what is critical first, as long as that is not [`IN_A_ROW`]; what comes of discovery with
+    /// them is put aside. Returns how many frames, which may be two bursts more.
     ///
     /// *Cost*: no copy, but of what is at most 68 bytes long and of what comes while readers hold too many frames.
     pub fn receive(&mut self, incoming: &mut Incoming, budget: usize, sink: &mut dyn FnMut(&Frame)) -> usize {
-        let mut taken = 0;
+        let (mut taken, mut only_critical) = (0, false);
         while taken < budget {
             let Some(place) = incoming.next() else { break };
-            let DpdkPort { device, carrier, .. } = self;
-            let come = &mut incoming.come[place];
-            device.take_each(come, |frame, keep| {
-                carrier.take(frame, |payload| keep(payload)).iter().for_each(&mut *sink);
-            });
-            taken += come.len();
-            self.critical_in += if place == CRITICAL { come.len() as u64 } else { 0 };
-            come.clear();
+            only_critical = place == CRITICAL && (taken == 0 || only_critical);
+            taken += self.take(place, incoming, sink);
+        }
+        self.in_a_row = if only_critical { self.in_a_row + 1 } else { 0 };
+        if self.in_a_row >= IN_A_ROW && incoming.is_any(0) {
+            self.in_a_row = 0;
+            taken += self.take(0, incoming, sink);
         }
         self.device.take_back();
         if self.has_to_say() {
             self.flush();
         }
+        taken
+    }
+
+    /// Takes what is in hand of the queue at this place.
+    fn take(&mut self, place: usize, incoming: &mut Incoming, sink: &mut dyn FnMut(&Frame)) -> usize {
+        let DpdkPort { device, carrier, .. } = self;
+        let come = &mut incoming.come[place];
+        device.take_each(come, |frame, keep| {
+            carrier.take(frame, |payload| keep(payload)).iter().for_each(&mut *sink);
+        });
+        let taken = come.len();
+        self.critical_in += if place == CRITICAL { taken as u64 } else { 0 };
+        come.clear();
         taken
     }
 

@@ -88,6 +88,22 @@ fn what_is_critical_overtakes_what_waits() {
     }
 }
 
+/// One who sends more to the critical port than is taken does not keep discovery away.
+#[test]
+fn a_flood_of_what_is_critical_leaves_others_their_turn() {
+    let cable = Cable::new(130);
+    let [mut from, mut to] = pair(&cable, Some(CRITICAL));
+    let station = to.port.carrier().station().mac;
+    ordinary(&mut from, station, 0..1);
+    to.receive_all(1);
+    ordinary(&mut from, station, 1..2);
+    let takes = (1..100).find(|_| {
+        critical(&mut from, station);
+        next(&mut to).0.iter().any(|got| got.len() == 4)
+    });
+    assert_eq!(takes, Some(16), "of which each found something critical first");
+}
+
 /// The same without such a queue: that is what it is for.
 #[test]
 fn without_a_queue_of_its_own_it_waits() {
