@@ -33,6 +33,11 @@ impl Direct {
         !self.joined.load(Ordering::Relaxed)
     }
 
+    /// Is one in hand?
+    pub fn has_found(&self) -> bool {
+        self.found.is_some()
+    }
+
     /// Is a datagram there? The first that is stays in hand until [`UdpPort::receive_direct`] takes it.
     ///
     /// *Cost*: a system call, which returns at once; none if one is in hand.

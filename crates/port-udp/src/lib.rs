@@ -22,9 +22,8 @@
 //! One `sendmmsg` sends a datagram or a row to all its unicast addresses; one address costs one `sendto`, by a socket
 //! that is connected to it if much goes there.
 //! One `recvmmsg` takes a burst of one socket and tells by a short count that none is left; a
-//! socket that has been quiet is read by one `recvfrom` for each time that it is readable. Either
-//! way a driver pays `epoll_wait`, one receive and one send for each round of a ping-pong; one that polls receives by
-//! looking ([`Direct`]).
+//! socket that has been quiet is read by one `recvfrom` for each time that it is readable. A driver that sleeps pays
+//! `epoll_wait`, one receive and one send for each round of a ping-pong; one that looks receives by that ([`Direct`]).
 
 mod config;
 mod direct;

@@ -10,7 +10,7 @@ use crate::case::{COUNT_MOST, Case};
 use crate::catalog::Peer;
 use crate::samples;
 use crate::session::{Session, Start, Trouble};
-use crate::workload::traffic::{STARTING_S, delivered, exchange};
+use crate::workload::traffic::{STARTING_S, exchange, some_delivered};
 use crate::workload::{Figure, Round, Work, or, transports};
 
 /// What a control loop sends.
@@ -85,7 +85,7 @@ impl Work for Bursts {
             .with("samples", "");
         let reader = Start::far("sub").with("samples", file.display());
         let ran = exchange(session, case, writer, vec![reader], &mut |_| {})?;
-        let of = delivered(&ran.sender, &ran.servers[0])?;
+        let of = some_delivered(&ran.sender, &ran.servers[0])?;
         let times = samples::bursts(&records(&file, case.warmup)?, self.demand).map_err(Trouble::Failed)?;
         if times.whole.is_empty() {
             let (lost, sent) = (of.lost, of.cpu_samples);

@@ -12,7 +12,7 @@ use crate::counter::Counter;
 use crate::record::Pace;
 use crate::session::{Session, Start, Trouble};
 use crate::workload::throughput::{finish, timed};
-use crate::workload::traffic::{STARTING_S, delivered, stop_limit};
+use crate::workload::traffic::{STARTING_S, some_delivered, stop_limit};
 use crate::workload::{Round, Work, or, transports};
 
 /// What a control loop sends.
@@ -96,7 +96,7 @@ impl Work for Bursts {
         session.say(reader, "end");
         let taken = session.done(reader)?;
         let flaw = session.finish()?;
-        let of = delivered(&sent, &taken)?;
+        let of = some_delivered(&sent, &taken)?;
         let pace = Pace {
             demand: self.demand,
             interval_ms: self.interval_ms,

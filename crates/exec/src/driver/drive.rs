@@ -166,7 +166,7 @@ impl Inner {
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
         let mut just_now = None;
         match busy {
-            true => *ready = self.glance(now),
+            true => *ready = self.glance_at_all(now),
             false if polls => (*ready, just_now) = self.poll(now),
             false => self.look_and_wait(now, ready),
         }
@@ -207,6 +207,9 @@ impl Inner {
             let now = just_now.take().unwrap_or_else(monotonic_now);
             let Some(next) = self.holding.next_look(now) else { return self.watch.find(ready) };
             self.watch.sleep_until(now, next, ready);
+        }
+        if let Some(hand) = &self.hand {
+            hand.lock().note_found(monotonic_now(), ready);
         }
     }
 
@@ -325,7 +328,7 @@ impl Inner {
         if !core.is_unheard() {
             return;
         }
-        let mut readable = self.glance(core.now);
+        let mut readable = self.glance_at_all(core.now);
         if readable.take_rung() {
             // Whoever waits next is to find that.
             self.watch.wake();

@@ -130,7 +130,8 @@ pub(crate) struct Socket {
 
 impl Socket {
     fn look(&mut self, now: Time, ready: &mut Readable) -> bool {
-        if now < self.asks_until || !self.direct.may_look() {
+        let is_in_hand = self.direct.has_found();
+        if !is_in_hand && (now < self.asks_until || !self.direct.may_look()) {
             return false;
         }
         if !self.direct.look() {

@@ -258,6 +258,17 @@ impl Inner {
         self.glance_by(self.hand.as_ref().map(Mutex::lock).as_deref_mut(), now)
     }
 
+    /// The same of who may sleep otherwise: at all there is, so that nothing of the user's waits for a second look.
+    pub fn glance_at_all(&self, now: Time) -> Readable {
+        if self.polling.is_on() {
+            return self.glance(now);
+        }
+        let mut ready = Readable::default();
+        self.watch.attend(&mut ready);
+        self.ask_kernel(self.hand.as_ref().map(Mutex::lock).as_deref_mut(), now, &mut ready);
+        ready
+    }
+
     #[inline]
     fn glance_by(&self, mut hand: Option<&mut Hand>, now: Time) -> Readable {
         let mut ready = Readable::default();

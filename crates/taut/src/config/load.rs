@@ -3,6 +3,7 @@
 //! The only place of the public API that reads a file or the environment.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -109,19 +110,20 @@ fn find(environment: &[(OsString, OsString)]) -> Option<PathBuf> {
 
 fn apply_file(config: &mut Config, path: &Path) -> Result<()> {
     let shown = path.display();
-    let mut text = String::new();
-    let len = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
-    let len = len.map_err(|error| {
-        Error::BadParameter(format!(
-            "configuration file {shown} cannot be read: {error}; correct its name or its rights"
-        ))
-    })?;
+    let unread = |error: &dyn Display| {
+        let remedy = "correct its name or its rights";
+        Error::BadParameter(format!("configuration file {shown} cannot be read: {error}; {remedy}"))
+    };
+    let mut bytes = Vec::new();
+    let len = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes));
+    let len = len.map_err(|error| unread(&error))?;
     if len as u64 > LONGEST {
         return Err(Error::BadParameter(format!(
             "configuration file {shown} is longer than {} MiB: it is another file than is meant",
             LONGEST >> 20
         )));
     }
+    let text = String::from_utf8(bytes).map_err(|error| unread(&error))?;
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let line = error
             .span()
