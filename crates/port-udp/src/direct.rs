@@ -8,10 +8,11 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use taut_mem::Slot;
+use taut_mem::{Pool, Slot};
 use taut_port::Frame;
 
 use crate::UdpPort;
+use crate::receive::SLOT;
 use crate::sys::{Head, receive_one};
 
 /// Looks at one socket; see [`UdpPort::direct`].
@@ -44,6 +45,9 @@ impl Direct {
     #[inline]
     pub fn look(&mut self) -> bool {
         if self.found.is_none() {
+            if self.slot.len() < SLOT {
+                *self.slot = vec![0; SLOT];
+            }
             // What fails here fails for the port, too, which counts it.
             self.found = receive_one(self.socket.as_fd(), &mut self.slot);
         }
@@ -54,11 +58,11 @@ impl Direct {
 impl UdpPort {
     /// What looks at the socket with the index [`Direct::SOURCE`].
     ///
-    /// *Cost*: a buffer of 64 KiB, of which only what datagrams are long takes memory. `None`: there is no such socket.
+    /// *Cost*: from its first look on a buffer of 64 KiB. `None`: there is no such socket.
     pub fn direct(&mut self) -> Option<Direct> {
         let socket = Arc::clone(self.receiver.socket(Direct::SOURCE)?);
         let joined = Arc::clone(&self.receiver.joined);
-        Some(Direct { socket, slot: self.receiver.claim(), found: None, joined })
+        Some(Direct { socket, slot: Pool::new(0, 0).claim(), found: None, joined })
     }
 
     /// Takes what `direct` has in hand. Returns how many datagrams.

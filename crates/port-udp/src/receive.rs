@@ -16,7 +16,7 @@ use crate::stats::Stats;
 use crate::sys::{BURST, Burst, Head};
 
 /// Longer than any UDP payload (65,527 bytes over IPv6), so that none is ever cut.
-const SLOT: usize = 65_536;
+pub(crate) const SLOT: usize = 65_536;
 
 /// How many buffers the pool remembers: those in views not yet dropped, at 64 KiB each. More
 /// pins memory after a burst, fewer allocates when the core is slow to let go.
