@@ -39,8 +39,7 @@ impl Hand {
         }
         let users = port.udp.fds().filter(|of| of.traffic == Traffic::User).count() as u64;
         let direct = port.udp.direct()?;
-        let (is_used, finds, asks_until) = (false, 0, Time(i64::MIN));
-        Some(Hand::Socket(Socket { direct, is_used, users, finds, asks_until }))
+        Some(Hand::Socket(Socket { direct, users, finds: 0, asks_until: Time(i64::MIN) }))
     }
 
     /// Can nobody sleep until something comes?
@@ -121,8 +120,6 @@ impl Hand {
 /// The socket, and how it goes with it.
 pub(crate) struct Socket {
     direct: Direct,
-    /// Has anything come there? Before that a buffer would be memory for nothing.
-    is_used: bool,
     /// The sockets of samples have smaller numbers than this.
     users: u64,
     /// Looks in a row that have found something.
@@ -134,7 +131,7 @@ pub(crate) struct Socket {
 impl Socket {
     fn look(&mut self, now: Time, ready: &mut Readable) -> bool {
         let is_in_hand = self.direct.has_found();
-        if !is_in_hand && (!self.is_used || now < self.asks_until || !self.direct.may_look()) {
+        if !is_in_hand && (now < self.asks_until || !self.direct.may_look()) {
             return false;
         }
         if !self.direct.look() {
@@ -151,7 +148,6 @@ impl Socket {
     }
 
     fn note_found(&mut self, now: Time, ready: &Readable) {
-        self.is_used = self.is_used || ready.has(Direct::SOURCE as u64);
         let is_other = |source: u64| source < self.users && source != Direct::SOURCE as u64;
         if ready.iter().any(is_other) {
             self.asks_until = now + ASKS;
