@@ -209,7 +209,7 @@ impl Inner {
             self.watch.sleep_until(now, next, ready);
         }
         if let Some(hand) = &self.hand {
-            hand.lock().note_found(monotonic_now(), ready);
+            hand.lock().note_found(monotonic_now, ready);
         }
     }
 

@@ -93,9 +93,9 @@ impl Hand {
     }
 
     /// The kernel has found these.
-    pub fn note_found(&mut self, now: Time, ready: &Readable) {
+    pub fn note_found(&mut self, clock: impl FnOnce() -> Time, ready: &Readable) {
         match self {
-            Hand::Socket(socket) => socket.note_found(now, ready),
+            Hand::Socket(socket) => socket.note_found(clock, ready),
             Hand::Queues(_) => {}
             #[cfg(feature = "dpdk")]
             Hand::Device(_) => {}
@@ -147,10 +147,10 @@ impl Socket {
         true
     }
 
-    fn note_found(&mut self, now: Time, ready: &Readable) {
+    fn note_found(&mut self, clock: impl FnOnce() -> Time, ready: &Readable) {
         let is_other = |source: u64| source < self.users && source != Direct::SOURCE as u64;
         if ready.iter().any(is_other) {
-            self.asks_until = now + ASKS;
+            self.asks_until = clock() + ASKS;
         }
     }
 }

@@ -284,7 +284,7 @@ impl Inner {
         self.polling.note_asked(now);
         self.watch.find(ready);
         if let Some(hand) = hand {
-            hand.note_found(now, ready);
+            hand.note_found(|| now, ready);
         }
     }
 

@@ -430,7 +430,7 @@ mod tests {
 
         let mut elsewhere = Readable::default();
         elsewhere.push(SOURCE + 1);
-        hand().note_found(now, &elsewhere);
+        hand().note_found(|| now, &elsewhere);
         send(inner);
         let ready = inner.glance(now);
         assert!(ready.has(SOURCE) && !ready.has(HAND as u64), "the kernel was asked");
