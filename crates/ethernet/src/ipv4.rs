@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use crate::checksum::Sum;
 use crate::fragments::Fragment;
-use crate::layer::Refused;
+use crate::layer::{Carried, Refused};
 use crate::udp;
 
 /// The protocol of messages about IP.
@@ -14,17 +14,6 @@ const HEADER: usize = 20;
 const ECHO: u8 = 8;
 /// What an answer is sent with.
 const HOPS: u8 = 64;
-
-/// What a packet of IP carries, as far as its header says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Carried {
-    /// A datagram of UDP.
-    Datagram,
-    /// A part of one: there are more, or it is not the first.
-    Part,
-    /// Something else, or there is no whole header.
-    Other,
-}
 
 /// What a packet carries.
 #[inline]

@@ -9,16 +9,14 @@ use std::net::{IpAddr, Ipv6Addr};
 use crate::checksum::{Sum, pseudo_header};
 use crate::fragments::Fragment;
 use crate::header::{Header, Mac, Station};
-use crate::ipv4::Carried;
-use crate::layer::Refused;
+use crate::layer::{Carried, Refused};
+use crate::short::ShortFrame;
 use crate::udp;
 
 /// The protocol of messages about IP.
 pub(crate) const ICMP: u8 = 58;
 /// All hosts of a network.
 pub(crate) const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
-/// Bytes of the longest message about IP with its headers: that of `ping` has 118, and 4 more with a tag.
-pub(crate) const LONGEST: usize = 128;
 
 const HEADER: usize = 40;
 const HOP_BY_HOP: u8 = 0;
@@ -153,24 +151,6 @@ fn sum(from: Ipv6Addr, to: Ipv6Addr, len: u16) -> Sum {
     pseudo_header(ICMP, IpAddr::V6(from), IpAddr::V6(to), len.to_be_bytes())
 }
 
-/// A frame with a message about IP.
-pub(crate) struct Frame {
-    bytes: [u8; LONGEST],
-    len: usize,
-}
-
-impl Frame {
-    fn put(&mut self, bytes: &[u8]) -> Option<()> {
-        self.bytes.get_mut(self.len..)?.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        self.len += bytes.len();
-        Some(())
-    }
-
-    pub fn bytes(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
-    }
-}
-
 /// How a message goes: between which addresses, to which station, past how many routers.
 #[derive(Clone, Copy)]
 pub(crate) struct Way {
@@ -181,13 +161,13 @@ pub(crate) struct Way {
 }
 
 /// The frame of a message. `None`: it is too long.
-pub(crate) fn frame(own: &Station, way: &Way, message: &Message<'_>) -> Option<Frame> {
+pub(crate) fn frame(own: &Station, way: &Way, message: &Message<'_>) -> Option<ShortFrame> {
     let options: &[u8] = if message.has_alert { &ROUTER_ALERT } else { &[] };
     let message_len = u16::try_from(4 + message.body.len()).ok()?;
     let head = [message.kind, message.code, 0, 0];
     let [a, b] = sum(way.from, way.to, message_len).and(&head).and(message.body).complement();
     let len = u16::try_from(options.len() + usize::from(message_len)).ok()?;
-    let mut frame = Frame { bytes: [0; LONGEST], len: 0 };
+    let mut frame = ShortFrame::new();
     frame.put(Header::new(own, way.station, udp::TYPE_IPV6).bytes())?;
     frame.put(&[0x60, 0, 0, 0])?;
     frame.put(&len.to_be_bytes())?;
@@ -208,7 +188,7 @@ pub(crate) fn echo(
     station: Mac,
     packet: &Packet<'_>,
     question: &Message<'_>,
-) -> Result<Frame, Refused> {
+) -> Result<ShortFrame, Refused> {
     if question.kind != ECHO_REQUEST || question.code != 0 {
         return Err(Refused::NotOurs);
     }
@@ -225,6 +205,7 @@ pub(crate) fn echo(
 mod tests {
     use super::*;
     use crate::header::open;
+    use crate::short::LONGEST;
 
     const OWN: Station = Station { mac: [2, 0, 0, 0, 0, 2], tag: None };
     const THEIRS: Mac = [2, 0, 0, 0, 0, 1];

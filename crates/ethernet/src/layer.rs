@@ -22,6 +22,17 @@ pub struct Datagram<'a> {
     pub payload: &'a [u8],
 }
 
+/// What a packet of IP carries, as far as its header says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Carried {
+    /// A datagram of UDP.
+    Datagram,
+    /// A part of one: there are more, or it is not the first.
+    Part,
+    /// Something else, or there is no whole header.
+    Other,
+}
+
 /// Why a frame is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {

@@ -24,6 +24,7 @@ mod layer;
 mod mld;
 mod ndp;
 mod own;
+mod short;
 mod udp;
 
 pub use bare::{ETHERTYPE, SHIFT as BARE_SHIFT};

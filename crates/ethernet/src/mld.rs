@@ -7,8 +7,9 @@ use taut_base::Duration;
 
 use crate::header::{Station, group};
 use crate::igmp::Query;
-use crate::ipv6::{Frame, Message, Packet, Way, frame};
+use crate::ipv6::{Message, Packet, Way, frame};
 use crate::layer::Refused;
+use crate::short::ShortFrame;
 
 pub(crate) const QUERY: u8 = 130;
 const REPORT: u8 = 131;
@@ -18,7 +19,7 @@ const HOPS: u8 = 1;
 const LEN: usize = 20;
 
 /// The frame that says that we are in a group, from an address of the link: others are not heard (RFC 3590 §4).
-pub(crate) fn report(own: &Station, from: Ipv6Addr, of: Ipv6Addr) -> Option<Frame> {
+pub(crate) fn report(own: &Station, from: Ipv6Addr, of: Ipv6Addr) -> Option<ShortFrame> {
     let mut body = [0; LEN];
     body.iter_mut().skip(4).zip(of.octets()).for_each(|(to, from)| *to = from);
     let message = Message { kind: REPORT, code: 0, has_alert: true, body: &body };

@@ -3,8 +3,9 @@
 use std::net::Ipv6Addr;
 
 use crate::header::{Mac, Station, group};
-use crate::ipv6::{ALL_NODES, Frame, Message, Packet, Way, frame, solicited_node};
+use crate::ipv6::{ALL_NODES, Message, Packet, Way, frame, solicited_node};
 use crate::layer::Refused;
+use crate::short::ShortFrame;
 
 pub(crate) const SOLICITATION: u8 = 135;
 pub(crate) const ADVERTISEMENT: u8 = 136;
@@ -84,7 +85,12 @@ fn station_of(mut options: &[u8], kind: u8) -> Result<Option<Mac>, Refused> {
 
 /// The frame that asks for the station of an address: that one alone, or all. Without an address of the sender it asks
 /// whether somebody has it (RFC 4862 §5.4.2).
-pub(crate) fn question(own: &Station, from: Ipv6Addr, target: Ipv6Addr, mac: Option<Mac>) -> Option<Frame> {
+pub(crate) fn question(
+    own: &Station,
+    from: Ipv6Addr,
+    target: Ipv6Addr,
+    mac: Option<Mac>,
+) -> Option<ShortFrame> {
     let all = solicited_node(target);
     let (to, station) = mac.map_or((all, group(all.into())), |mac| (target, mac));
     let body = body(0, target, SOURCE, own.mac);
@@ -96,7 +102,7 @@ pub(crate) fn question(own: &Station, from: Ipv6Addr, target: Ipv6Addr, mac: Opt
 }
 
 /// The frame that says that an address is ours: to whom has asked, or to all.
-pub(crate) fn answer(own: &Station, address: Ipv6Addr, to: Option<(Ipv6Addr, Mac)>) -> Option<Frame> {
+pub(crate) fn answer(own: &Station, address: Ipv6Addr, to: Option<(Ipv6Addr, Mac)>) -> Option<ShortFrame> {
     let flags = if to.is_some() { SOLICITED | OVERRIDE } else { OVERRIDE };
     let (to, station) = to.unwrap_or((ALL_NODES, group(ALL_NODES.into())));
     let body = body(flags, address, TARGET, own.mac);
@@ -128,7 +134,7 @@ mod tests {
 
     /// What is read of a message that was changed, with the checksum that it has then.
     fn changed(
-        frame: &Frame,
+        frame: &ShortFrame,
         change: impl FnOnce(&mut Way, &mut u8, &mut Vec<u8>),
     ) -> Result<Neighbour, Refused> {
         let packet = Packet::read(open(frame.bytes(), &OWN)?.content)?;

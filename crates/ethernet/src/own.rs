@@ -23,7 +23,7 @@ use crate::fragments::Fragments;
 use crate::header::{Mac, Opened, Station, Tag, group};
 use crate::hops::Hops;
 use crate::igmp::Query;
-use crate::ipv4::Carried;
+use crate::layer::Carried;
 use crate::layer::{Datagram, FrameEnds, NoRoute, Refused};
 use crate::{igmp, ipv4, ipv6, mld, ndp, udp};
 
@@ -384,11 +384,12 @@ fn of_rtps(datagram: Datagram<'_>) -> Result<Datagram<'_>, Refused> {
 
 #[cfg(test)]
 mod tests {
-    use super::waiting::{LONGEST, WAITING, WAITING_ECHOES};
+    use super::waiting::{WAITING, WAITING_ECHOES};
     use super::*;
     use crate::arp::{self, Arp};
     use crate::checksum::Sum;
     use crate::header::open;
+    use crate::short::LONGEST;
     use std::net::Ipv4Addr;
     use taut_port::Traffic;
 

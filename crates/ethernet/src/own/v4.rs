@@ -3,11 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::OwnIp;
-use super::waiting::LONGEST;
 use crate::arp::{self, Arp};
 use crate::header::{Header, Mac, Opened, Station};
 use crate::ipv4::{self, Packet};
 use crate::layer::Refused;
+use crate::short::LONGEST;
 use crate::{igmp, udp};
 
 /// The frame that asks for the station of an address: that one alone, or all.

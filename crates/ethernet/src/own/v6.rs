@@ -97,10 +97,11 @@ impl OwnIp {
 mod tests {
     use super::*;
     use crate::header::{Station, group, open};
-    use crate::ipv6::{Frame, LONGEST, Way, frame, solicited_node};
+    use crate::ipv6::{Way, frame, solicited_node};
     use crate::layer::{Datagram, FrameEnds, NoRoute};
     use crate::own::address::OwnAddress;
     use crate::own::waiting::{WAITING, WAITING_ECHOES};
+    use crate::short::{LONGEST, ShortFrame};
     use taut_base::{Duration, Locator, Time};
     use taut_port::Traffic;
 
@@ -140,7 +141,7 @@ mod tests {
         layer.read(&open(frame, &STATION).unwrap()).unwrap_err()
     }
 
-    fn hear(layer: &mut OwnIp, frame: Option<Frame>) -> Refused {
+    fn hear(layer: &mut OwnIp, frame: Option<ShortFrame>) -> Refused {
         tell(layer, frame.unwrap().bytes())
     }
 

@@ -2,24 +2,15 @@
 
 use std::collections::VecDeque;
 
-use crate::ipv6;
+use crate::short::ShortFrame;
 
 /// Frames that wait. Lower drops answers that came in one burst, higher answers a flood for longer.
 pub(super) const WAITING: usize = 64;
 /// Answers to `ping` leave so many for the others.
 pub(super) const WAITING_ECHOES: usize = WAITING / 2;
-/// Bytes of the longest of them: `ping` sends 98, and 118 over IPv6.
-pub(super) const LONGEST: usize = ipv6::LONGEST;
-/// Networks take no shorter frame.
-const SHORTEST: usize = 60;
-
-struct Frame {
-    bytes: [u8; LONGEST],
-    len: usize,
-}
 
 pub(super) struct Waiting {
-    frames: VecDeque<Frame>,
+    frames: VecDeque<ShortFrame>,
     dropped: u64,
 }
 
@@ -28,13 +19,13 @@ impl Waiting {
         Waiting { frames: VecDeque::with_capacity(WAITING), dropped: 0 }
     }
 
-    /// Has a frame wait; zeros are behind one that is too short. `false`: there is no room.
+    /// Has a frame wait. `false`: there is no room, or it is too long.
     pub fn put(&mut self, frame: &[u8]) -> bool {
         self.push(frame, WAITING)
     }
 
     /// The same of a message about IPv6, if there is one.
-    pub fn put_message(&mut self, message: Option<ipv6::Frame>) -> bool {
+    pub fn put_message(&mut self, message: Option<ShortFrame>) -> bool {
         message.is_some_and(|message| self.put(message.bytes()))
     }
 
@@ -44,11 +35,10 @@ impl Waiting {
     }
 
     fn push(&mut self, frame: &[u8], room: usize) -> bool {
-        let has_room = self.frames.len() < room;
+        let mut copy = ShortFrame::new();
+        let has_room = self.frames.len() < room && copy.put(frame).is_some();
         if has_room {
-            let mut bytes = [0; LONGEST];
-            bytes.iter_mut().zip(frame).for_each(|(to, from)| *to = *from);
-            self.frames.push_back(Frame { bytes, len: frame.len().max(SHORTEST) });
+            self.frames.push_back(copy);
         }
         self.dropped += u64::from(!has_room);
         has_room
@@ -56,9 +46,10 @@ impl Waiting {
 
     /// Takes the next, written into `frame`: its length. `None`: there is none.
     pub fn take(&mut self, frame: &mut [u8]) -> Option<usize> {
-        let Frame { bytes, len } = self.frames.pop_front()?;
-        frame.get_mut(..len)?.copy_from_slice(bytes.get(..len)?);
-        Some(len)
+        let next = self.frames.pop_front()?;
+        let bytes = next.padded();
+        frame.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(bytes.len())
     }
 
     #[inline]
