@@ -30,6 +30,7 @@ use crate::lanes::local::Joins;
 use crate::lanes::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
 use crate::net::ports::Ports;
 use crate::process::{Process, forked};
+use crate::write::burst;
 use crate::write::goodbye::Silent;
 use crate::write::left::Left;
 use crate::write::promises::Promises;
@@ -482,6 +483,7 @@ impl Inner {
             let (found, now) = self.look_now(&mut ready);
             let ends = found.is_some() || until.is_some_and(|until| until <= now);
             if !ends {
+                burst::note_wait();
                 let until = self.instant(until, now);
                 match claim {
                     Claim::Background if !self.polling.has_thread() => {

@@ -22,6 +22,7 @@ use crate::executor::Inner;
 use crate::lanes::neighbours::FIRST_SOURCE;
 use crate::net::network::{HOSTS, NETWORK};
 use crate::net::ports::{ASIDE, HAND};
+use crate::write::burst;
 
 /// How often the token's holder looks whether a thread that does not sleep yet has taken it, in one pause of the
 /// processor each. Lower than the time that a thread takes from one try to the next and it waits for one step more;
@@ -165,10 +166,14 @@ impl Inner {
         busy |= self.promises.next().min(self.neighbours.next_look()) < wake_at;
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
         let mut just_now = None;
-        match busy {
-            true => *ready = self.glance_at_all(now),
-            false if polls => (*ready, just_now) = self.poll(now),
-            false => self.look_and_wait(now, ready),
+        if busy {
+            *ready = self.glance_at_all(now);
+        } else {
+            burst::note_wait();
+            match polls {
+                true => (*ready, just_now) = self.poll(now),
+                false => self.look_and_wait(now, ready),
+            }
         }
         self.holding.wake();
         if watched {

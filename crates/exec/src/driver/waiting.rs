@@ -10,6 +10,7 @@ use crate::access::{tell_wall_clock, tell_wall_clock_to, would_wait};
 use crate::clock::monotonic_now;
 use crate::executor::Executor;
 use crate::lanes::door::Door;
+use crate::write::burst;
 use crate::write::outlet::Outlet;
 
 /// How long a wait looks before it sleeps, unless the user says otherwise. Lower and peers that answer at
@@ -179,7 +180,7 @@ impl Executor {
     pub fn wait_unread(&self, door: &Door, until: Option<Time>) -> bool {
         let is_served = self.inner.polling.has_thread();
         if (is_served || door.has_lanes())
-            && door.spin.look(self.inner.spin, until, &FOR_SAMPLE, || self.has_unread(door))
+            && door.spin.look(self.inner.spin, until, &FOR_SAMPLE, || self.finds_unread(door))
         {
             return true;
         }
@@ -205,6 +206,15 @@ impl Executor {
         });
         self.unwatch(door);
         found.is_some()
+    }
+
+    /// Is there a sample to take by now? If not, it is waited for.
+    fn finds_unread(&self, door: &Door) -> bool {
+        let found = self.has_unread(door);
+        if !found {
+            burst::note_wait();
+        }
+        found
     }
 
     /// Is there a sample to take?
@@ -249,7 +259,7 @@ impl Executor {
             // Another value each time: a writer rings once for each.
             door.bell.disarm();
             door.bell.arm();
-            if self.has_unread(door) {
+            if self.finds_unread(door) {
                 break Some(true);
             }
             let (matched, due) = {
@@ -344,6 +354,8 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
+    use crate::executor_tests::{executor, executor_with_lanes, new_write, write};
+    use crate::write::burst;
 
     const BRIEF: Duration = Duration::from_micros(1);
 
@@ -497,5 +509,28 @@ mod tests {
         let past = Some(monotonic_now());
         assert!(!spin.look(BRIEF, past, &FOR_SAMPLE, || unreachable!("its time is over")));
         assert!(!spin.does_without(), "neither was a look in vain");
+    }
+
+    #[test]
+    fn who_finds_nothing_at_first_has_waited_and_who_finds_a_sample_has_not() {
+        let executors = [(executor(), false), (executor_with_lanes(), true)];
+        for ((executor, writer, reader), has_lanes) in executors {
+            let door = executor.door(reader).unwrap();
+            let has_waited = |found: bool| {
+                let before = burst::waits();
+                assert_eq!(executor.wait_unread(&door, ends(Duration::from_millis(1))), found);
+                burst::waits() != before
+            };
+            assert!(has_waited(false));
+            if has_lanes {
+                let mut outlet = executor.outlet(writer, &Default::default()).unwrap();
+                write(&executor, &mut outlet, 1);
+            } else {
+                let written =
+                    executor.with(|participant, now| participant.write(now, writer, &mut new_write()));
+                written.unwrap().unwrap();
+            }
+            assert!(!has_waited(true));
+        }
     }
 }

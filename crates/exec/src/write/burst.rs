@@ -7,6 +7,7 @@
 //! half of it: the rest is for its way. A publisher that is suspended has all of them wait until it resumes. What waits
 //! when the burst ends is sent by the driver. See docs/adr/0008-bursts.md.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use taut_base::{Duration, Time};
@@ -62,6 +63,24 @@ const LONGEST_SUSPENSION: Duration = Duration::from_secs(1);
 const FULL: usize = 60_000;
 const HEADERS: usize = 40;
 
+thread_local! {
+    /// How often the calling thread has waited for what was not there yet.
+    static WAITS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The calling thread waits for what others send. What it writes then is an answer, however soon it has come: on one core
+/// who is written to may run, and answer, before the write returns.
+#[inline]
+pub(crate) fn note_wait() {
+    WAITS.set(waits().wrapping_add(1));
+}
+
+/// How often it has.
+#[inline]
+pub(crate) fn waits() -> u32 {
+    WAITS.get()
+}
+
 /// What a publisher and its writers share: whether more writes are to follow at once. DCPS 1.4 §2.2.2.4.1.8.
 #[derive(Default)]
 pub struct Suspension(AtomicBool);
@@ -82,6 +101,8 @@ impl Suspension {
 pub(crate) struct Burst {
     began: Time,
     ended: Time,
+    /// How often its owner had waited by then.
+    waits: u32,
     run: u32,
     /// How many samples it has, whatever has interrupted it, and how often something has.
     count: u32,
@@ -102,6 +123,7 @@ impl Burst {
         Burst {
             began: Time(0),
             ended: Time(i64::MIN),
+            waits: 0,
             run: 0,
             count: 0,
             pauses: 0,
@@ -136,7 +158,7 @@ impl Burst {
 
     /// A write begins. Returns until when its sample may wait.
     pub fn begin(&mut self, now: Time) -> Time {
-        let is_quick = now <= self.ended + AT_ONCE;
+        let is_quick = now <= self.ended + AT_ONCE && self.waits == waits();
         if !is_quick {
             self.pause(now);
         }
@@ -197,7 +219,7 @@ impl Burst {
 
     /// It ends.
     pub fn end(&mut self, now: Time) {
-        self.ended = now;
+        (self.ended, self.waits) = (now, waits());
     }
 }
 
@@ -260,6 +282,15 @@ mod tests {
         assert_eq!(again[..2], [0, 0], "after an interruption it looks as if it were over");
         assert_eq!(again[2..], [200_000, 200_000]);
         assert_eq!(waits(&mut burst, [3_000_000].into_iter()), [0], "a pause ends it");
+    }
+
+    #[test]
+    fn an_answer_is_no_part_of_a_burst() {
+        let mut burst = Burst::new(Duration::ZERO);
+        let answers = (0..100).inspect(|_| note_wait()).map(|n| n * 1_000);
+        assert_eq!(waits(&mut burst, answers), [0; 100]);
+        let row = waits(&mut burst, (100..110).map(|n| n * 1_000));
+        assert!(row[2..].iter().all(|wait| *wait > 0), "those behind it may be: {row:?}");
     }
 
     /// When the next burst begins, a millisecond later.
