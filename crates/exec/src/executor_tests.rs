@@ -46,7 +46,7 @@ fn start(domain_id: u32, local: bool) -> Executor {
     Executor::start(&config(domain_id, local)).unwrap()
 }
 
-fn config(domain_id: u32, local: bool) -> ExecutorConfig {
+pub(crate) fn config(domain_id: u32, local: bool) -> ExecutorConfig {
     let udp = taut_port_udp::UdpConfig { domain_id, interfaces: vec!["lo".into()], ..Default::default() };
     ExecutorConfig { udp, local, driver: Driver::Inline, ..ExecutorConfig::default() }
 }
@@ -61,7 +61,7 @@ pub(crate) fn executor_with_lanes() -> (Executor, WriterIndex, ReaderIndex) {
     with_both_ends(start(105, true))
 }
 
-fn with_both_ends(executor: Executor) -> (Executor, WriterIndex, ReaderIndex) {
+pub(crate) fn with_both_ends(executor: Executor) -> (Executor, WriterIndex, ReaderIndex) {
     with_ends(executor, DataWriterQos::default())
 }
 

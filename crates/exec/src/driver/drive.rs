@@ -154,8 +154,12 @@ impl Inner {
         let polls = self.polling.is_on();
         // Who polls looks at lanes itself.
         let watched = !polls && self.doors.is_watched();
+        // So does who is about to sleep, as far as that is quick: nobody needs to ring before it sleeps.
+        let looks_in = watched && self.doors.are_few();
         if watched {
-            self.bell.arm();
+            if !looks_in {
+                self.bell.arm();
+            }
             busy |= self.doors.is_ready();
         }
         // Who wanted the role before it was said that the driver sleeps has kicked nobody.
@@ -172,7 +176,7 @@ impl Inner {
             burst::note_wait();
             match polls {
                 true => (*ready, just_now) = self.poll(now),
-                false => self.look_and_wait(now, ready),
+                false => self.look_and_wait(now, looks_in, ready),
             }
         }
         self.holding.wake();
@@ -193,8 +197,9 @@ impl Inner {
     }
 
     /// Looks for a while, if that has helped of late: who is not asleep need not be woken, which takes the
-    /// machine longer than a datagram takes to come. Then sleeps.
-    fn look_and_wait(&self, now: Time, ready: &mut Readable) {
+    /// machine longer than a datagram takes to come. Then sleeps. With `looks_in` it looks at lanes, too, and has their writers
+    /// ring once it sleeps.
+    fn look_and_wait(&self, now: Time, looks_in: bool, ready: &mut Readable) {
         self.watch.attend(ready);
         if ready.is_any() {
             // One that the kernel does not watch: what else there is it is asked at once.
@@ -203,8 +208,14 @@ impl Inner {
         // Who holds a sample from here on knows until when this looks. What is held already is not looked at meanwhile.
         let Some(next) = self.holding.next_look(now) else { return self.watch.find(ready) };
         let looks = self.holding.until() == Time::NEVER && !self.port_spin.does_without();
-        if looks && self.look_before_sleep(now, next, ready) && ready.is_any() {
+        if looks && self.look_before_sleep(now, next, looks_in, ready) {
             return;
+        }
+        if looks_in {
+            self.bell.arm();
+            if self.doors.is_ready() {
+                return;
+            }
         }
         let mut just_now = (!looks).then_some(now);
         while !ready.is_any() {
@@ -219,14 +230,19 @@ impl Inner {
     }
 
     /// Looks for what comes before `next`, as who polls does: where samples come, and now and then by the kernel at all there
-    /// is. Returns whether it helped, or the sleep is to end sooner.
-    fn look_before_sleep(&self, now: Time, next: Time, ready: &mut Readable) -> bool {
+    /// is. Returns whether it has found something. If not, the sleep may have to end sooner.
+    fn look_before_sleep(&self, now: Time, next: Time, looks_in: bool, ready: &mut Readable) -> bool {
         // Nobody else but whoever drives looks there.
         let mut hand = self.hand.as_ref().map(Mutex::lock);
         let most = hand.as_deref().map_or(0, Hand::looks);
         // Where samples come one behind the other each look begins anew, and finds one at once.
         let mut left = if self.polling.is_to_ask(now) { 0 } else { most };
+        let mut is_in_lane = false;
         let look = || {
+            is_in_lane = looks_in && self.doors.is_ready();
+            if is_in_lane {
+                return true;
+            }
             if let Some(hand) = hand.as_deref_mut().filter(|_| left > 0)
                 && hand.look(now, ready)
             {
@@ -240,7 +256,7 @@ impl Inner {
             self.ask_kernel(hand.as_deref_mut(), now, ready);
             ready.is_any() || ready.take_reminded()
         };
-        self.port_spin.look_now(self.spin, Some(next), &AT_PORT, look)
+        self.port_spin.look_now(self.spin, Some(next), &AT_PORT, look) && (ready.is_any() || is_in_lane)
     }
 
     /// Runs the jobs that are due, highest class first. Between two of them others come first. The caller has the

@@ -354,8 +354,9 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::executor_tests::{executor, executor_with_lanes, new_write, write};
+    use crate::executor_tests::{config, executor, executor_with_lanes, new_write, with_both_ends, write};
     use crate::write::burst;
+    use crate::{Executor, ExecutorConfig};
 
     const BRIEF: Duration = Duration::from_micros(1);
 
@@ -532,5 +533,34 @@ mod tests {
             }
             assert!(!has_waited(true));
         }
+    }
+
+    /// Who listens has its samples brought by who drives.
+    #[test]
+    fn who_looks_before_it_sleeps_finds_what_is_in_a_lane_and_nobody_rings() {
+        const LONG: Duration = Duration::from_secs(20);
+        let config = ExecutorConfig { spin: LONG, ..config(106, true) };
+        let (executor, writer, reader) = with_both_ends(Executor::start(&config).unwrap());
+        let mut outlet = executor.outlet(writer, &Default::default()).unwrap();
+        let door = executor.door(reader).unwrap();
+        // What the two ends owe each other is done with the first.
+        write(&executor, &mut outlet, 1);
+        while door.side().cache.unread_count() < 1 {
+            executor.run_once(Some(monotonic_now() + BRIEF)).unwrap();
+        }
+        let before = executor.stats().kicks;
+        std::thread::scope(|scope| {
+            let driver = scope.spawn(|| {
+                while door.side().cache.unread_count() < 2 {
+                    executor.run_once(Some(monotonic_now() + LONG)).unwrap();
+                }
+            });
+            while executor.inner.holding.sleeps_until() == Time(i64::MIN) {
+                std::thread::yield_now();
+            }
+            write(&executor, &mut outlet, 2);
+            driver.join().unwrap();
+        });
+        assert_eq!(executor.stats().kicks, before);
     }
 }
