@@ -128,7 +128,7 @@ impl Spin {
             return false;
         }
         if !pace.counts_at_once && ready() {
-            self.left.store(self.pause.load(Ordering::Relaxed), Ordering::Relaxed);
+            // The next wait is the one that looks: the rest of a long sample is most often there when its first part was found.
             return true;
         }
         let mut last = now;
@@ -155,11 +155,12 @@ impl Spin {
         false
     }
 
-    /// How long a look that begins now is: what the last wait and what came after it took, if that is close to `spin`.
+    /// How long a look that begins now is: what the last wait and what came after it took, if that is close to `spin`, and as
+    /// much again as that, as the system may stop either side meanwhile.
     fn limit(&self, spin: Duration, now: Time) -> Duration {
         let last = now.since(Time(self.begun.swap(now.0, Ordering::Relaxed)));
         let most = spin.times(LONGER);
-        if last > most.times(2) { spin } else { last.clamp(spin, most) }
+        if last > most.times(2) { spin } else { Duration(last.0 + spin.0).min(most) }
     }
 
     /// A sleep would have been as good.
@@ -489,18 +490,29 @@ mod tests {
 
     #[test]
     fn what_was_there_already_is_no_reason_to_look_at_the_port() {
-        let looks_of = |pace: &Pace| {
-            let (timed, mut looks) = (Timed::in_vain(), 0);
-            for _ in 0..10_000 {
-                timed.look(BRIEF, pace, || {
-                    looks += 1;
-                    true
-                });
-            }
-            looks
+        let pause_after = |pace: &Pace| {
+            let timed = Timed::in_vain();
+            (0..10_000).for_each(|_| _ = timed.look(BRIEF, pace, || true));
+            timed.spin.pause.load(Ordering::Relaxed)
         };
-        assert_eq!(looks_of(&AT_PORT), 9);
-        assert_eq!(looks_of(&FOR_SAMPLE), 10_000 - 1_023);
+        assert_eq!([&AT_PORT, &FOR_SAMPLE].map(pause_after), [LONGEST_PAUSE, 0]);
+    }
+
+    /// As fragments are: who looks for the first has the others at once.
+    #[test]
+    fn what_comes_in_two_parts_is_looked_for_as_what_comes_in_one() {
+        let (timed, mut part) = (Timed::default(), true);
+        timed.waits_without_a_look(false);
+        let mut wait = || {
+            part = !part;
+            let mut looks = 0;
+            timed.look(DEFAULT_SPIN, &AT_PORT, || {
+                looks += 1;
+                part || looks > 3
+            })
+        };
+        (0..10).for_each(|_| _ = wait());
+        assert!((0..10).all(|_| wait()));
     }
 
     #[test]
