@@ -56,6 +56,8 @@ pub struct Comparison {
     pub failing: Vec<(String, String)>,
     /// Lines that failed or were absent before and run now.
     pub running: Vec<String>,
+    /// Lines that ran on both sides but have no figure to compare, and where not.
+    pub without_figure: Vec<(String, &'static str)>,
     /// Lines of the old run that the new one does not have.
     pub only_old: Vec<String>,
     /// Lines of the new run that the old one does not have.
@@ -70,7 +72,7 @@ impl Comparison {
         !self.failing.is_empty() || self.count(Verdict::Worse) as f64 > self.worse_by_chance_at_most()
     }
 
-    /// Is there nothing that ran on both sides, or on one where it could have on both?
+    /// Is there nothing that has a figure of both sides, or ran on one where it could have on both?
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.failing.is_empty() && self.running.is_empty()
     }
@@ -105,7 +107,7 @@ pub fn compare(old: &[Record], new: &[Record]) -> Comparison {
         match (&before.outcome, &line.outcome) {
             (Outcome::Ok, Outcome::Ok) => match change(name.clone(), before, line) {
                 Some(change) => result.changes.push(change),
-                None => result.warnings.push(format!("{name}: a side has no figure to compare")),
+                None => result.without_figure.push((name, sides_without_figure(before, line))),
             },
             (Outcome::Ok, Outcome::Failed(why)) => result.failing.push((name, format!("fails: {why}"))),
             (Outcome::Ok, Outcome::Absent(why)) => result.failing.push((name, format!("absent: {why}"))),
@@ -146,6 +148,15 @@ fn change(line: String, old: &Record, new: &Record) -> Option<Change> {
         Some(_) => Verdict::Noise,
     };
     Some(Change { line, verdict, gain, interval, figures: (figure(old), figure(new)) })
+}
+
+/// Which of two that cannot be compared have none.
+fn sides_without_figure(old: &Record, new: &Record) -> &'static str {
+    match [old, new].map(|side| side.round_values.iter().any(|value| *value > 0.0)) {
+        [false, false] => "in both runs",
+        [false, true] => "in the old run",
+        _ => "in the new run",
+    }
 }
 
 fn figure(record: &Record) -> String {
@@ -229,6 +240,9 @@ impl fmt::Display for Comparison {
         }
         for (line, why) in &self.failing {
             writeln!(out, "no longer runs: {line}: {why}")?;
+        }
+        for (line, side) in &self.without_figure {
+            writeln!(out, "no figure {side}: {line}")?;
         }
         for (title, lines) in [
             ("runs now", &self.running),

@@ -158,6 +158,12 @@ impl Record {
         Some(pick(calls) as f64 * pace.demand as f64 / pace.expected as f64)
     }
 
+    /// How many whole bursts were measured (`bursts`); nothing of a line without its histogram.
+    pub fn whole_bursts(&self) -> Option<u64> {
+        let whole = self.histogram.iter().map(|(_, bursts)| bursts).sum();
+        self.burst_ns.and((whole > 0).then_some(whole))
+    }
+
     /// Which share of the samples that were to arrive did not.
     pub fn loss(&self) -> f64 {
         // `samples` are those of one subscriber, `lost` those of all. Lines of before do not say how many were expected.

@@ -30,12 +30,17 @@ pub(crate) fn compare(options: &CompareArguments) -> Result<u8, Failure> {
     let comparison = compare::compare(&old, &new);
     print(&comparison.to_string())?;
     if comparison.is_empty() {
-        return Err(Wrong::new(format!(
-            "no line has run both in {} and in {}: compare runs of the same workload, peers and options",
-            options.old.display(),
-            options.new.display()
-        ))
-        .into());
+        let (old, new) = (options.old.display(), options.new.display());
+        let text = if comparison.without_figure.is_empty() {
+            format!(
+                "no line has run both in {old} and in {new}: compare runs of the same workload, peers and options"
+            )
+        } else {
+            format!(
+                "no line has a figure both in {old} and in {new}: run those again that have none, as said above"
+            )
+        };
+        return Err(Wrong::new(text).into());
     }
     Ok(u8::from(comparison.is_worse()))
 }

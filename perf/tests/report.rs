@@ -158,6 +158,23 @@ fn what_got_worse_is_named_and_what_is_chance_is_not() {
 }
 
 #[test]
+fn a_line_without_a_figure_is_told_with_the_run_that_has_none() {
+    let run = synthetic::run(SEED);
+    let old: Vec<Record> = run.into_iter().filter(|record| record.outcome == Outcome::Ok).take(1).collect();
+    let mut new = old.clone();
+    new[0].round_values.iter_mut().for_each(|value| *value = 0.0);
+    for (old, new, says) in [
+        (&old, &new, "no figure in the new run: "),
+        (&new, &old, "no figure in the old run: "),
+        (&new, &new, "no figure in both runs: "),
+    ] {
+        let result = compare(old, new);
+        assert!(result.is_empty() && result.without_figure.len() == 1 && !result.is_worse());
+        assert!(result.to_string().contains(says), "{result}");
+    }
+}
+
+#[test]
 fn times_that_fall_are_better() {
     let old = synthetic::run(SEED);
     let mut new = old.clone();
@@ -245,6 +262,7 @@ fn bursts_have_the_times_of_a_sample_and_of_all_of_it() {
             let times = |p50| Times { p50, p99: 2 * p50, max: 4 * p50, ..Times::default() };
             (record.samples, record.round_values) = (2_000, vec![80_000.0; 5]);
             (record.one_way_ns, record.burst_ns) = (Some(times(30_000)), Some(times(80_000)));
+            record.histogram = vec![(80_000, 90), (320_000, 10)];
         }
     };
     let page = document(timed);
@@ -256,7 +274,7 @@ fn bursts_have_the_times_of_a_sample_and_of_all_of_it() {
     let mut run = synthetic::run(SEED);
     run.iter_mut().for_each(timed);
     let page = report::page(&run);
-    let cells = "<td>Taut</td><td>30 µs</td><td>60 µs</td><td>120 µs</td><td>80 µs</td><td>160 µs</td><td>320 µs</td>";
+    let cells = "<td>Taut</td><td>100</td><td>30 µs</td><td>60 µs</td><td>120 µs</td><td>80 µs</td><td>160 µs</td><td>320 µs</td>";
     assert!(page.contains(cells));
     // The floor calls the kernel for each sample of a burst, as at rates: no limit of it.
     let row_of =

@@ -581,6 +581,38 @@ fn the_log_says_what_the_page_shows() {
     drop((keyed, keyless));
 }
 
+#[test]
+fn an_unreadable_sample_takes_the_place_of_one_of_its_instance() {
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(final)]
+    struct Level {
+        #[dds(key)]
+        sensor: String,
+        litres: f64,
+    }
+    let (here, there) = (participant(164, true), participant(164, true));
+    let qos = Qos::default().reliable().keep_last(1);
+    let (other, reader) = matched::<Reading, Level>("Level", [&there, &here], &qos);
+    let writer = here.topic::<Level>("Level").unwrap().writer(qos).unwrap();
+    writer.wait_matched(SOON).unwrap();
+    for sensor in ["left", "right"] {
+        writer.write(&Level { sensor: sensor.into(), litres: 2.0 }).unwrap();
+    }
+    let sensors = |samples: Vec<taut::Sample<Level>>| {
+        samples.into_iter().map(|sample| sample.data.unwrap().sensor).collect::<Vec<_>>()
+    };
+    let mut heard = Vec::new();
+    while heard.len() < 2 {
+        reader.wait(SOON).unwrap();
+        heard.extend(sensors(reader.read().unwrap()));
+    }
+    assert_eq!(heard, ["left", "right"]);
+    other.write(&Reading { sensor: "left".into() }).unwrap();
+    reader.wait(SOON).unwrap();
+    assert_eq!(sensors(reader.take().unwrap()), ["right"]);
+    assert_eq!(reader.sample_lost_status().total_count, 1);
+}
+
 /// What a type has and another of the same name has not.
 #[test]
 fn types_that_differ_are_read_as_far_as_the_page_says() {

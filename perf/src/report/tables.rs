@@ -234,19 +234,21 @@ pub(crate) fn cdr(groups: &[&Group]) -> Markup {
     }
 }
 
-/// Of any sample and of whole bursts, the median, the tail and the bound: a block for each kind of burst.
+/// How many whole bursts there were, and of any sample and of those the median, the tail and the bound: a block for each
+/// kind of burst.
 pub(crate) fn bursts(groups: &[&Group]) -> Markup {
     let ran = |line: &&&Record| line.outcome == Outcome::Ok;
     html! {
         div.scroll { table.blocks {
             thead { tr {
-                th { "latency of" } @for of in ["a sample", "a burst"] { th { (of) } th { "p99" } th { "max" } }
+                th { "latency of" } th { "bursts" } @for of in ["a sample", "a burst"] { th { (of) } th { "p99" } th { "max" } }
             } }
             @for group in groups { @for bytes in group.sizes() {
                 tbody {
-                    tr { th colspan="7" { (size(bytes)) " · " (group.title) } }
+                    tr { th colspan="8" { (size(bytes)) " · " (group.title) } }
                     @for line in group.lines.iter().filter(ran).filter(|line| line.size_bytes == bytes) { tr {
                         td { (peers::name(&line.peer)) (remark(line)) }
+                        td { (line.whole_bursts().map_or("–".to_string(), thousands)) }
                         @for times in [line.one_way_ns, line.burst_ns] {
                             @for ns in times.map_or([None; 3], |t| [t.p50, t.p99, t.max].map(Some)) {
                                 td { (ns.map_or("–".to_string(), |ns| time(ns as f64))) }

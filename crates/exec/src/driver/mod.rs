@@ -3,6 +3,8 @@
 pub(crate) mod alarm;
 pub(crate) mod background;
 pub(crate) mod drive;
+#[cfg(test)]
+mod drive_tests;
 pub(crate) mod driving;
 pub(crate) mod hand;
 pub(crate) mod holding;

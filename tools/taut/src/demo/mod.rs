@@ -12,6 +12,8 @@ mod table;
 mod tally;
 mod telemetry;
 
+use std::io::ErrorKind;
+
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use taut::{Config, Qos};
@@ -26,6 +28,9 @@ const TOPIC: &str = "taut/telemetry";
 const RATE_HZ: u64 = 100;
 /// The longest demo: a day.
 const MAX_SECONDS: u64 = 86_400;
+/// The exit code by which the second process tells the first that nobody reads what it shows: that of a process that SIGPIPE
+/// ends, as a shell has it. With 0 it would say that it had shown all.
+const UNREAD: u8 = 141;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Role {
@@ -66,7 +71,10 @@ pub fn run(network: &Network, arguments: &DemoArguments) -> Result<End, Failure>
     }
     match arguments.role {
         Role::Publisher => publisher::run(network, config, arguments.seconds),
-        Role::Subscriber => subscriber::run(config, arguments.seconds, &arguments.publisher),
+        Role::Subscriber => match subscriber::run(config, arguments.seconds, &arguments.publisher) {
+            Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(End::Code(UNREAD)),
+            ended => ended,
+        },
     }
 }
 

@@ -1,7 +1,7 @@
 //! The first process of the demo: publishes, and owns the other processes.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
+use std::io::{ErrorKind, Write};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use taut::{Config, DataWriter, DomainParticipant, Error};
@@ -9,7 +9,7 @@ use taut::{Config, DataWriter, DomainParticipant, Error};
 use super::children::Owned;
 use super::peers::{self, Peer, Running};
 use super::telemetry::Telemetry;
-use super::{RATE_HZ, Sent, TOPIC, named, qos};
+use super::{RATE_HZ, Sent, TOPIC, UNREAD, named, qos};
 use crate::args::Network;
 use crate::failure::{End, Failure};
 use crate::output;
@@ -117,14 +117,20 @@ fn wait_for_readers(
     }
 }
 
-/// Why there is no subscriber any more: nobody reads what it shows, or it has said what is wrong.
+/// Why there is no subscriber any more: nobody reads what it shows, or it has said what is wrong, if it could.
 fn gone(subscriber: &mut Owned) -> Failure {
-    if subscriber.wait(LEAVE).is_some_and(|status| status.success()) {
-        return Failure::Output(std::io::ErrorKind::BrokenPipe.into());
+    let status = subscriber.wait(LEAVE);
+    if status.is_some_and(is_unread) {
+        return Failure::Output(ErrorKind::BrokenPipe.into());
     }
-    Failure::System(
-        "the subscriber has ended before the demo did; what it says above is the reason".to_owned(),
-    )
+    let how = status.map_or("it is about to end".to_owned(), |status| status.to_string());
+    Failure::System(format!(
+        "the subscriber has ended before the demo did ({how}); what it says above is the reason, if it says anything"
+    ))
+}
+
+fn is_unread(status: ExitStatus) -> bool {
+    status.code() == Some(UNREAD.into())
 }
 
 /// Publishes at the rate; gives the number of samples.
@@ -170,7 +176,32 @@ fn finish(mut subscriber: Owned, sent: &Sent) -> Result<End, Failure> {
     }
     match subscriber.wait(LEAVE) {
         Some(status) if status.success() => Ok(End::Done),
+        Some(status) if is_unread(status) => Err(Failure::Output(ErrorKind::BrokenPipe.into())),
         Some(_) => Err(Failure::Told),
         None => Err(Failure::System("the subscriber does not end: it was killed".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_subscriber_that_nobody_reads_ends_the_demo_without_a_word() {
+        let ends_with = |code: u8| {
+            let mut command = Command::new("sh");
+            command.args(["-c", &format!("exit {code}")]).stdin(Stdio::piped());
+            Owned::spawn(&mut command).unwrap()
+        };
+        let is_silent = |failure: &Failure| matches!(failure, Failure::Output(error) if error.kind() == ErrorKind::BrokenPipe);
+        assert!(is_silent(&gone(&mut ends_with(UNREAD))));
+        assert!(is_silent(&finish(ends_with(UNREAD), &Sent { taut: 1, others: Vec::new() }).unwrap_err()));
+        for code in [0, 1, 2] {
+            let failure = gone(&mut ends_with(code));
+            assert!(
+                !is_silent(&failure) && failure.to_string().contains(&format!("exit status: {code}")),
+                "{failure}"
+            );
+        }
     }
 }

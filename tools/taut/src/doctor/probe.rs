@@ -68,20 +68,37 @@ pub fn first_port(domain_id: u32) -> u16 {
 /// Sends datagrams to the domain's ports on each interface in use, and waits for them.
 pub fn check(links: &[Link], domain_id: u32, multicast: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let is_down = is_loopback_down();
     for link in links {
         if multicast && link.carries_multicast() {
-            findings.push(finding(link, "multicast", to_group(link, first_port(domain_id))));
+            findings.push(finding(link, "multicast", to_group(link, first_port(domain_id)), is_down));
         }
-        findings.push(finding(link, "unicast", to_address(link, first_port(domain_id))));
+        findings.push(finding(link, "unicast", to_address(link, first_port(domain_id)), is_down));
     }
     findings
 }
 
-fn finding(link: &Link, kind: &str, took: Result<(SocketAddr, Duration), String>) -> Finding {
+/// Then a host does not reach its own addresses, whichever interface has them.
+fn is_loopback_down() -> bool {
+    let is_up = |flags: InterfaceFlags| flags.contains(InterfaceFlags::IFF_LOOPBACK | InterfaceFlags::IFF_UP);
+    nix::ifaddrs::getifaddrs().is_ok_and(|mut all| !all.any(|one| is_up(one.flags)))
+}
+
+fn finding(
+    link: &Link,
+    kind: &str,
+    took: Result<(SocketAddr, Duration), String>,
+    is_loopback_down: bool,
+) -> Finding {
     let over = if link.address.is_ipv4() { "" } else { " over IPv6" };
     let name = format!("{kind} test on {}{over}", link.name);
     match took {
         Ok((to, took)) => Finding::good(&name, format!("to {to}, back after {} us", took.as_micros())),
+        Err(why) if kind == "unicast" && is_loopback_down => {
+            let cost = "participants of this host do not reach each other";
+            let mend = Mend::by_hand("ip link set lo up", Lasts::UntilReboot, "ip link set lo down");
+            Finding::harmful(&name, format!("{why}; lo is down"), cost).mend(mend)
+        }
         Err(why) => {
             let cost = if kind == "multicast" {
                 "participants do not find each other by multicast on this interface, nor get samples by it"
@@ -238,5 +255,20 @@ mod tests {
             findings[0].state == State::Harmful && findings[0].seen.starts_with("bind 203.0.113.9"),
             "{findings:?}"
         );
+    }
+
+    #[test]
+    fn a_loopback_interface_that_is_down_is_no_firewall() {
+        assert!(!is_loopback_down(), "the tests need it");
+        let link = super::super::multicast::tests::link("eth0");
+        let lost = |kind, is_down| {
+            let finding = finding(&link, kind, Err("not back".into()), is_down);
+            (finding.seen, finding.mend.unwrap().command)
+        };
+        assert_eq!(lost("unicast", true), ("not back; lo is down".into(), "ip link set lo up".into()));
+        for (kind, is_down) in [("unicast", false), ("multicast", true)] {
+            let (seen, mend) = lost(kind, is_down);
+            assert!(seen == "not back" && mend.contains("nft list ruleset"), "{seen}: {mend}");
+        }
     }
 }

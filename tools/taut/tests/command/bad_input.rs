@@ -417,6 +417,11 @@ fn runs_that_are_none() {
     let told = format!("no line has run both in {one} and in {other}: compare runs of the same workload");
     assert_eq!(ended.code, Some(2), "{}", ended.stdout);
     assert!(ended.stderr.contains(&told), "{}", ended.stderr);
+    let without = write("without", line("latency").replace("[1.0]", "[0.0]").as_bytes());
+    let ended = run(bare(&format!("perf compare {one} {without}")));
+    assert_eq!((ended.code, ended.stdout.starts_with("no figure in the new run: ")), (Some(2), true));
+    let told = format!("no line has a figure both in {one} and in {without}: run those again");
+    assert!(ended.stderr.contains(&told), "{}", ended.stderr);
     let same = run(bare(&format!("perf compare {one} {one}")));
     assert_eq!(same.code, Some(0), "{}", same.stderr);
     assert!(same.stdout.contains("1 line with one round on a side"), "{}", same.stdout);

@@ -1,0 +1,86 @@
+//! What whoever drives hears, of several sockets, while it has other things to do.
+
+use std::net::UdpSocket;
+use std::num::NonZeroU16;
+
+use taut_base::{Duration, Time};
+use taut_dcps::{Entity, StatusMask};
+use taut_port::Traffic;
+use taut_port_udp::{Direct, UdpConfig};
+
+use crate::clock::monotonic_now;
+use crate::driver::drive::HEARS_AFTER;
+use crate::driver::role::Claim;
+use crate::driver::watch::Readable;
+use crate::executor::Inner;
+use crate::{Driver, Executor, ExecutorConfig};
+
+/// The socket of samples that nobody looks at but by the kernel: the other one is that of critical ones.
+const BESIDE: u64 = Direct::SOURCE as u64 + 1;
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Has heard all that its start has sent to itself, and would look by its hand again before it asks the kernel.
+fn two_sockets(domain_id: u16) -> Executor {
+    // Between the ports of the domain's groups and those of its first participant.
+    let critical_port = NonZeroU16::new(7_400 + 250 * domain_id + 2);
+    let domain_id = domain_id.into();
+    let udp = UdpConfig { domain_id, critical_port, interfaces: vec!["lo".into()], ..UdpConfig::default() };
+    let config = ExecutorConfig { udp, local: false, driver: Driver::Inline, ..ExecutorConfig::default() };
+    let executor = Executor::start(&config).unwrap();
+    let inner = &executor.inner;
+    assert_eq!(inner.peek(|core| core.port.traffic(BESIDE as usize)), Some(Traffic::User));
+    let is_idle = || !find(inner).is_any() && inner.holding.due() > monotonic_now();
+    while !is_idle() {
+        executor.run_once(Some(Time(0))).unwrap();
+    }
+    let mut hand = inner.hand.as_ref().unwrap().lock();
+    while !hand.look(monotonic_now(), &mut Readable::default()) {
+        std::hint::spin_loop();
+    }
+    drop(hand);
+    executor
+}
+
+fn find(inner: &Inner) -> Readable {
+    let mut ready = Readable::default();
+    inner.watch.find(&mut ready);
+    ready
+}
+
+/// Something comes by the socket beside the one that the hand looks at, just after the kernel was asked.
+fn send_beside(inner: &Inner) {
+    let to = inner.peek(|core| core.port.udp.user_unicast()[0].socket_addr().unwrap());
+    UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&[0], to).unwrap();
+    assert!(find(inner).has(BESIDE));
+    inner.polling.note_asked(monotonic_now() + LIMIT);
+}
+
+#[test]
+fn who_may_sleep_hears_all_sockets_of_the_user_between_two_steps_of_discovery() {
+    let executor = two_sockets(58);
+    let inner = &executor.inner;
+    let meta = inner.peek(|core| (0..99).find(|of| core.port.traffic(*of) == Some(Traffic::Meta)).unwrap());
+    let mut readable = Readable::default();
+    readable.push(meta as u64);
+    assert_eq!(inner.role.claim(), Claim::Taken);
+    send_beside(inner);
+    // A round that began a while ago, and found something of discovery only.
+    let begun = inner.peek(|core| core.now);
+    while monotonic_now() <= begun + HEARS_AFTER {
+        std::hint::spin_loop();
+    }
+    inner.give_back(inner.step(&readable, Some(begun)));
+    assert!(!find(inner).has(BESIDE), "it waits for the next round");
+    inner.role.release(false);
+}
+
+#[test]
+fn who_has_news_to_tell_and_may_sleep_else_hears_all_sockets_of_the_user() {
+    let executor = two_sockets(59);
+    let inner = &executor.inner;
+    send_beside(inner);
+    inner.peek(|core| core.participant.tell(Entity::Participant, StatusMask::NONE));
+    inner.holding.note_due(Time(0));
+    executor.run_once(None).unwrap();
+    assert!(!find(inner).has(BESIDE), "it waits for the next round");
+}
