@@ -160,7 +160,7 @@ impl Spin {
     fn limit(&self, spin: Duration, now: Time) -> Duration {
         let last = now.since(Time(self.begun.swap(now.0, Ordering::Relaxed)));
         let most = spin.times(LONGER);
-        if last > most.times(2) { spin } else { Duration(last.0 + spin.0).min(most) }
+        if last > most.times(2) { spin } else { Duration(last.0.saturating_add(spin.0)).min(most) }
     }
 
     /// A sleep would have been as good.
