@@ -219,6 +219,12 @@ impl Carrier {
         }
     }
 
+    /// The bytes of the longest frame.
+    #[inline]
+    pub fn longest(&self) -> usize {
+        self.longest
+    }
+
     /// The payload of the largest datagram to a destination that goes by frames alone, in bytes.
     pub fn path_size(&self, to: &Locator) -> Option<usize> {
         self.layer.path_size(to, &self.station, self.longest)

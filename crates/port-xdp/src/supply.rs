@@ -14,6 +14,9 @@ const LEAST: u32 = 512;
 /// So many times what waited at most, at once, are in turn. Lower loses frames of the first burst that is longer, higher
 /// keeps more in turn where frames come in short bursts.
 const TIMES: u32 = 16;
+/// All are, as soon as such a part of those in turn waits at once. Lower loses frames of a burst that goes on growing before it
+/// is seen; higher, and near what was the most so far, all are in turn again and again in a stream that is taken at once.
+const PART: u32 = 4;
 
 /// The number of frames in turn, by how many have waited to be taken.
 pub(crate) struct Supply {
@@ -44,7 +47,7 @@ impl Supply {
     pub fn note(&mut self, taken: u32, waited: u32) {
         self.waited = self.waited.max(waited);
         self.taken = self.taken.saturating_add(taken);
-        if waited > self.level / TIMES {
+        if waited > self.level / PART {
             // More may come next.
             self.level = self.most;
         } else if self.taken >= self.most {
@@ -78,11 +81,21 @@ mod tests {
     fn a_burst_brings_all_of_them_back_at_once() {
         let mut supply = Supply::new(BindMode::Copy, MOST);
         after(&mut supply, MOST, 1);
-        assert_eq!(after(&mut supply, 1, LEAST / TIMES + 1), 0);
+        assert_eq!(after(&mut supply, 1, LEAST / PART + 1), 0);
         // They stay until as many as there are have been taken, and then as many as such a burst needs.
         assert_eq!(after(&mut supply, MOST / 2, 1), 0);
-        assert_eq!(after(&mut supply, MOST / 2, 1), (MOST - (LEAST / TIMES + 1) * TIMES) as usize);
+        assert_eq!(after(&mut supply, MOST / 2, 1), (MOST - (LEAST / PART + 1) * TIMES) as usize);
         assert_eq!(after(&mut supply, MOST, 1), (MOST - LEAST) as usize);
+    }
+
+    #[test]
+    fn some_more_than_before_need_no_more_than_that() {
+        let mut supply = Supply::new(BindMode::Copy, MOST);
+        after(&mut supply, MOST, 1);
+        // As many as there are at least for.
+        let more = 3 * LEAST / TIMES;
+        assert_eq!(after(&mut supply, 1, more), (MOST - LEAST) as usize);
+        assert_eq!(after(&mut supply, MOST, 1), (MOST - more * TIMES) as usize);
     }
 
     #[test]

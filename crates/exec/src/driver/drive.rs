@@ -200,16 +200,16 @@ impl Inner {
     /// machine longer than a datagram takes to come. Then sleeps. With `looks_in` it looks at lanes, too, and has their writers
     /// ring once it sleeps.
     fn look_and_wait(&self, now: Time, looks_in: bool, ready: &mut Readable) {
+        // Who holds a sample from here on knows until when this looks. What is held already is not looked at meanwhile.
+        let Some(next) = self.holding.next_look(now) else { return *ready = self.glance_at_all(now) };
+        let looks = self.holding.until() == Time::NEVER && !self.port_spin.does_without();
+        if looks && self.look_before_sleep(now, next, looks_in, ready) {
+            return;
+        }
         self.watch.attend(ready);
         if ready.is_any() {
             // One that the kernel does not watch: what else there is it is asked at once.
             return self.watch.find(ready);
-        }
-        // Who holds a sample from here on knows until when this looks. What is held already is not looked at meanwhile.
-        let Some(next) = self.holding.next_look(now) else { return self.watch.find(ready) };
-        let looks = self.holding.until() == Time::NEVER && !self.port_spin.does_without();
-        if looks && self.look_before_sleep(now, next, looks_in, ready) {
-            return;
         }
         if looks_in {
             self.bell.arm();
@@ -243,14 +243,17 @@ impl Inner {
             if is_in_lane {
                 return true;
             }
-            if let Some(hand) = hand.as_deref_mut().filter(|_| left > 0)
-                && hand.look(now, ready)
-            {
-                left -= 1;
-                if !ready.is_any() {
-                    std::hint::spin_loop();
+            if let Some(hand) = hand.as_deref_mut().filter(|_| left > 0) {
+                if hand.look(now, ready) {
+                    left -= 1;
+                    if !ready.is_any() {
+                        std::hint::spin_loop();
+                    } else if hand.has_queues() {
+                        self.watch.note_find();
+                    }
+                    return ready.is_any();
                 }
-                return ready.is_any();
+                self.watch.attend(ready);
             }
             left = most;
             self.ask_kernel(hand.as_deref_mut(), now, ready);

@@ -51,6 +51,12 @@ impl Hand {
         }
     }
 
+    /// Are queues of AF_XDP looked at? Their senders pay for each frame that the kernel notes; those of a socket's datagrams do
+    /// for each row of them, and who looks there before it sleeps leaves the kernel to watch it.
+    pub const fn has_queues(&self) -> bool {
+        matches!(self, Hand::Queues(_))
+    }
+
     /// How many looks who is about to sleep makes here from one question to the kernel to the next, some microsecond: a queue
     /// tells in tens of ns, a socket in a quarter of a microsecond. Lower makes more system calls, higher is late to what comes
     /// by other sockets, by timers and from other threads.

@@ -2,7 +2,8 @@
 //!
 //! Owns which of them the kernel watches. Who polls looks at the sources of samples itself, and then the kernel's watch
 //! is of no use, but has a price: each datagram is noted in a list that another processor reads, on the way of its
-//! sender, some 0.3 us. So it ends after many looks without a sleep, and begins again with the next sleep.
+//! sender, some 0.3 us. So it ends after many looks without a sleep, or some at queues of AF_XDP that have found something, and
+//! begins again with the next sleep.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -32,6 +33,9 @@ const READY: usize = 8;
 /// After so many looks in a row the kernel watches the sources no longer that are looked at. Lower and who sleeps now and
 /// then pays two system calls each time, higher and senders go on paying for longer.
 const ALONE: u32 = 1_000;
+/// And after so many that have found something. Lower and who looks before it sleeps pays two system calls for a sleep more
+/// often, higher and senders of a stream pay where its receiver sleeps now and then.
+const FINDS: u32 = 32;
 
 /// What a wait has found.
 #[derive(Clone, Copy, Default)]
@@ -108,7 +112,7 @@ pub(crate) struct Watch {
     reminder: Reminder,
     /// The sources of samples that a driver can look at itself.
     looked_at: Mutex<Vec<(OwnedFd, u64)>>,
-    /// Looks in a row; from [`ALONE`] on the kernel does not watch them.
+    /// Looks in a row, of which one that has found something counts as many; from [`ALONE`] on the kernel does not watch them.
     looks: AtomicU32,
     /// How often the kernel was asked.
     calls: AtomicU64,
@@ -217,12 +221,23 @@ impl Watch {
     /// The sources of samples were looked at. *Cost*: once in many times a system call for each.
     #[inline]
     pub fn note_look(&self) {
+        self.note_looks(1);
+    }
+
+    /// The same of one who would have slept next, and has found something.
+    #[inline]
+    pub fn note_find(&self) {
+        self.note_looks(ALONE.div_ceil(FINDS));
+    }
+
+    #[inline]
+    fn note_looks(&self, more: u32) {
         let looks = self.looks.load(Ordering::Relaxed);
         if looks >= ALONE {
             return;
         }
-        self.looks.store(looks + 1, Ordering::Relaxed);
-        if looks + 1 == ALONE {
+        self.looks.store(looks + more, Ordering::Relaxed);
+        if looks + more >= ALONE {
             self.looked_at.lock().iter().for_each(|(fd, _)| self.remove(fd.as_fd()));
         }
     }
@@ -333,7 +348,7 @@ mod tests {
 
     use taut_port_udp::Direct;
 
-    use super::{ALONE, Readable};
+    use super::{ALONE, FINDS, Readable};
     use crate::clock::monotonic_now;
     use crate::executor::Inner;
     use crate::executor_tests::executor;
@@ -372,6 +387,24 @@ mod tests {
         assert!(!find(inner).has(SOURCE), "after so many looks it is not");
         assert!(inner.watch.sleep(None).has(SOURCE), "who sleeps is woken by it");
         assert_eq!(inner.watch.looks.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn what_is_found_before_a_sleep_some_times_is_not_watched_until_the_next() {
+        let (executor, _, _) = executor();
+        let inner = &executor.inner;
+        inner.watch.attend(&mut Readable::default());
+        for finds in [FINDS - 1, FINDS] {
+            inner.watch.attend(&mut Readable::default());
+            (0..finds).for_each(|_| inner.watch.note_find());
+            assert_eq!(inner.watch.looks.load(Ordering::Relaxed) < ALONE, finds < FINDS);
+        }
+        while inner.glance(monotonic_now()).is_any() {
+            executor.run_once(Some(taut_base::Time(0))).unwrap();
+        }
+        send(inner);
+        assert!(!find(inner).has(SOURCE));
+        assert!(inner.watch.sleep(None).has(SOURCE), "who sleeps is woken by it");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::config::{ExecutorConfig, FramesChoice};
 use crate::lanes::peers;
 use crate::net::frames::{Frames, Heard};
 use crate::net::network::tell_of_buffers;
+use crate::write::burst::FULL;
 
 /// The number of the first queue among the sources; sockets have small ones.
 pub(crate) const QUEUES: usize = 1 << 16;
@@ -22,6 +23,11 @@ pub(crate) const QUEUES: usize = 1 << 16;
 pub(crate) const ASIDE: usize = QUEUES - 1;
 /// The number among the sources of what a driver has in hand which looks at a socket or a device itself.
 pub(crate) const HAND: usize = QUEUES - 2;
+
+/// Samples of a burst that wait for each other fill so many frames, of what one call sends by AF_XDP. Lower makes more calls,
+/// and for small samples shorter frames; higher, and the next frames come when who receives has looked for them in vain and
+/// sleeps: to wake it takes the sender longer than to send all of them.
+const FRAMES: usize = 10;
 
 /// The ports.
 pub(crate) struct Ports {
@@ -91,6 +97,15 @@ impl Ports {
             (Some(place), Some(frames)) => frames.receive_from(place, budget, sink),
             (None, Some(frames)) if source == ASIDE => frames.carrier_mut().take_aside(budget, sink),
             _ => self.udp.receive_from(source, budget, sink),
+        }
+    }
+
+    /// The bytes of a burst that are to be sent together: no datagram is longer, and no row of frames is to be.
+    #[inline]
+    pub fn full(&self) -> usize {
+        match &self.frames {
+            Some(Frames::Xdp(xdp)) if !self.only_critical => FULL.min(FRAMES * xdp.carrier().longest()),
+            _ => FULL,
         }
     }
 

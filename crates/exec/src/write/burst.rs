@@ -60,7 +60,7 @@ const LONGEST_BUDGET: Duration = Duration::from_millis(10);
 const LONGEST_SUSPENSION: Duration = Duration::from_secs(1);
 
 /// The bytes that fill a datagram, and what a sample takes of them besides its payload.
-const FULL: usize = 60_000;
+pub(crate) const FULL: usize = 60_000;
 const HEADERS: usize = 40;
 
 thread_local! {
@@ -249,10 +249,10 @@ impl Held {
         self.is_patient = is_patient && others && self.left_until == Time::NEVER;
     }
 
-    /// One more. Returns whether there is room for others beside it.
-    pub fn add(&mut self, len: usize) -> bool {
+    /// One more, where so many bytes are sent together. Returns whether there is room for others beside it.
+    pub fn add(&mut self, len: usize, full: usize) -> bool {
         self.bytes = self.bytes.saturating_add(len).saturating_add(HEADERS);
-        self.bytes < FULL
+        self.bytes < full
     }
 }
 
@@ -388,7 +388,10 @@ mod tests {
 
     #[test]
     fn a_datagram_is_full_at_some_point() {
-        let mut held = Held::NOTHING;
-        assert_eq!(std::iter::from_fn(|| held.add(36).then_some(())).count(), 789);
+        let beside = |full| {
+            let mut held = Held::NOTHING;
+            std::iter::from_fn(|| held.add(36, full).then_some(())).count()
+        };
+        assert_eq!((beside(FULL), beside(15_140)), (789, 199));
     }
 }

@@ -130,7 +130,7 @@ impl Inner {
     fn hold(&self, core: &mut Core, until: Time, len: usize, burst: &Burst) -> bool {
         let nobody_sends = self.holding.is_telling();
         let fresh = core.participant.has_work(TxClass::Data) && !core.participant.has_work(TxClass::Critical);
-        if nobody_sends || !fresh || !core.held.add(len) {
+        if nobody_sends || !fresh || !core.held.add(len, core.port.full()) {
             return false;
         }
         // Who drives by calls of its own sends what may wait in the first that finds it due, who has suspended its
@@ -199,7 +199,7 @@ impl Inner {
             if count == 0 {
                 core.ready = since;
             }
-            if until <= core.now || !core.held.add(write.payload.len()) {
+            if until <= core.now || !core.held.add(write.payload.len(), core.port.full()) {
                 self.release(core);
             } else {
                 core.held.left_until = core.held.left_until.min(until);

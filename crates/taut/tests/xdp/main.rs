@@ -2,6 +2,7 @@
 //!
 //! Needs root. Without it the tests say that they are left out; with `CI=true` that is a failure.
 
+mod burst;
 mod calls;
 mod critical;
 mod crowd;
