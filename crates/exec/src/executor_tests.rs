@@ -492,7 +492,7 @@ fn a_wait_that_panics_in_the_midst_of_a_round_ends_it() {
 /// A sample that comes now would wait for the step that has run, and for the one that a thread wants beside it.
 #[test]
 fn discovery_of_a_call_in_the_midst_of_a_round_waits_for_the_next_look_for_samples() {
-    let Matched { out, inward: _inward, .. } = matched(106, History::KeepAll);
+    let Matched { out, inward: _inward, .. } = matched(66, History::KeepAll);
     let inner = &out.inner;
     let reads = || endpoint::<_, SubscriberQos>(DataReaderQos::default());
     while out.inner.with(|p, _| p.has_work(TxClass::Discovery)) {}

@@ -170,14 +170,11 @@ impl Inner {
         busy |= self.promises.next().min(self.neighbours.next_look()) < wake_at;
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
         let mut just_now = None;
-        if busy {
-            *ready = self.glance_at_all(now);
-        } else {
-            burst::note_wait();
-            match polls {
-                true => (*ready, just_now) = self.poll(now),
-                false => self.look_and_wait(now, looks_in, ready),
-            }
+        burst::note_wait();
+        match busy {
+            true => *ready = self.glance_at_all(now),
+            false if polls => (*ready, just_now) = self.poll(now),
+            false => self.look_and_wait(now, looks_in, ready),
         }
         self.holding.wake();
         if watched {

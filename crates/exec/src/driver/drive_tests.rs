@@ -57,7 +57,7 @@ fn send_beside(inner: &Inner) {
 
 #[test]
 fn who_may_sleep_hears_all_sockets_of_the_user_between_two_steps_of_discovery() {
-    let executor = two_sockets(58);
+    let executor = two_sockets(67);
     let inner = &executor.inner;
     let meta = inner.peek(|core| (0..99).find(|of| core.port.traffic(*of) == Some(Traffic::Meta)).unwrap());
     let mut readable = Readable::default();
@@ -76,7 +76,7 @@ fn who_may_sleep_hears_all_sockets_of_the_user_between_two_steps_of_discovery() 
 
 #[test]
 fn who_has_news_to_tell_and_may_sleep_else_hears_all_sockets_of_the_user() {
-    let executor = two_sockets(59);
+    let executor = two_sockets(68);
     let inner = &executor.inner;
     send_beside(inner);
     inner.peek(|core| core.participant.tell(Entity::Participant, StatusMask::NONE));

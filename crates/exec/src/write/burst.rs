@@ -72,13 +72,29 @@ thread_local! {
 /// who is written to may run, and answer, before the write returns.
 #[inline]
 pub(crate) fn note_wait() {
-    WAITS.set(waits().wrapping_add(1));
+    WAITS.set(WAITS.get().wrapping_add(1));
 }
 
-/// How often it has.
-#[inline]
-pub(crate) fn waits() -> u32 {
-    WAITS.get()
+/// How often a thread has waited, and which: a number that no other one has while both live.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Waits {
+    thread: usize,
+    count: u32,
+}
+
+impl Waits {
+    /// Of the calling thread, by now.
+    #[inline]
+    pub fn now() -> Waits {
+        WAITS.with(|waits| Waits { thread: std::ptr::from_ref(waits).addr(), count: waits.get() })
+    }
+
+    /// Has the calling thread waited since then? Of another one that is not known.
+    #[inline]
+    fn has_more(self) -> bool {
+        let now = Waits::now();
+        now.thread == self.thread && now.count != self.count
+    }
 }
 
 /// What a publisher and its writers share: whether more writes are to follow at once. DCPS 1.4 §2.2.2.4.1.8.
@@ -102,7 +118,7 @@ pub(crate) struct Burst {
     began: Time,
     ended: Time,
     /// How often its owner had waited by then.
-    waits: u32,
+    waits: Waits,
     run: u32,
     /// How many samples it has, whatever has interrupted it, and how often something has.
     count: u32,
@@ -123,7 +139,7 @@ impl Burst {
         Burst {
             began: Time(0),
             ended: Time(i64::MIN),
-            waits: 0,
+            waits: Waits::default(),
             run: 0,
             count: 0,
             pauses: 0,
@@ -158,7 +174,9 @@ impl Burst {
 
     /// A write begins. Returns until when its sample may wait.
     pub fn begin(&mut self, now: Time) -> Time {
-        let is_quick = now <= self.ended + AT_ONCE && self.waits == waits();
+        // Who passes samples on waits for some of them, too: that ends no burst that goes on.
+        let is_answer = self.waits.has_more() && !self.goes_on();
+        let is_quick = now <= self.ended + AT_ONCE && !is_answer;
         if !is_quick {
             self.pause(now);
         }
@@ -219,7 +237,7 @@ impl Burst {
 
     /// It ends.
     pub fn end(&mut self, now: Time) {
-        (self.ended, self.waits) = (now, waits());
+        (self.ended, self.waits) = (now, Waits::now());
     }
 }
 
@@ -291,6 +309,23 @@ mod tests {
         assert_eq!(waits(&mut burst, answers), [0; 100]);
         let row = waits(&mut burst, (100..110).map(|n| n * 1_000));
         assert!(row[2..].iter().all(|wait| *wait > 0), "those behind it may be: {row:?}");
+        note_wait();
+        assert!(waits(&mut burst, [110_000].into_iter())[0] > 0, "who passes a stream on waits now and then");
+    }
+
+    #[test]
+    fn a_writer_that_threads_take_turns_at_has_a_burst_of_all_of_them() {
+        let mut burst = Burst::new(Duration::ZERO);
+        note_wait();
+        let row: Vec<i64> = (0..40)
+            .flat_map(|n| {
+                let burst = &mut burst;
+                std::thread::scope(|scope| {
+                    scope.spawn(move || waits(burst, [n * 1_000].into_iter())).join().unwrap()
+                })
+            })
+            .collect();
+        assert!(row[16..].iter().all(|wait| *wait > 0), "{row:?}");
     }
 
     /// When the next burst begins, a millisecond later.
