@@ -175,8 +175,7 @@ impl Burst {
     /// A write begins. Returns until when its sample may wait.
     pub fn begin(&mut self, now: Time) -> Time {
         // Who passes samples on waits for some of them, too: that ends no burst that goes on.
-        let is_answer = self.waits.has_more() && !self.goes_on();
-        let is_quick = now <= self.ended + AT_ONCE && !is_answer;
+        let is_quick = now <= self.ended + AT_ONCE && (self.goes_on() || !self.waits.has_more());
         if !is_quick {
             self.pause(now);
         }
