@@ -536,7 +536,8 @@ mod tests {
                 assert_eq!(executor.wait_unread(&door, ends(Duration::from_millis(20))), found);
                 Waits::now() != before
             };
-            assert!(has_waited(false));
+            // A thread that is stopped for as long as it would wait has not begun to.
+            assert!((0..10).any(|_| has_waited(false)));
             if has_lanes {
                 let mut outlet = executor.outlet(writer, &Default::default()).unwrap();
                 write(&executor, &mut outlet, 1);

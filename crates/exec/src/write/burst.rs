@@ -314,16 +314,25 @@ mod tests {
 
     #[test]
     fn a_writer_that_threads_take_turns_at_has_a_burst_of_all_of_them() {
-        let mut burst = Burst::new(Duration::ZERO);
+        let (mut burst, mut row) = (Burst::new(Duration::ZERO), Vec::new());
+        let (to, at_other) = std::sync::mpsc::channel::<(i64, Burst)>();
+        let (back, from_other) = std::sync::mpsc::channel();
         note_wait();
-        let row: Vec<i64> = (0..40)
-            .flat_map(|n| {
-                let burst = &mut burst;
-                std::thread::scope(|scope| {
-                    scope.spawn(move || waits(burst, [n * 1_000].into_iter())).join().unwrap()
-                })
-            })
-            .collect();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for (at, mut burst) in at_other {
+                    back.send((waits(&mut burst, [at].into_iter()), burst)).unwrap();
+                }
+            });
+            for at in (0..40_000).step_by(2_000) {
+                row.extend(waits(&mut burst, [at].into_iter()));
+                to.send((at + 1_000, burst)).unwrap();
+                let (waited, returned) = from_other.recv().unwrap();
+                row.extend(waited);
+                burst = returned;
+            }
+            drop(to);
+        });
         assert!(row[16..].iter().all(|wait| *wait > 0), "{row:?}");
     }
 
