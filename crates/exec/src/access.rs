@@ -13,6 +13,7 @@ use taut_lock::MutexGuard;
 use taut_mem::{Bytes, Chunks};
 use taut_qos::{DataReaderQos, DataWriterQos, SubscriberQos};
 use taut_rtps::history_cache::ChangeKind;
+use taut_rtps::limits::SAMPLE_SIZE;
 use taut_rtps::{ReaderIndex, WriterIndex};
 
 use crate::clock::{Moment, monotonic_now, wall_clock_now};
@@ -35,6 +36,19 @@ fn no_samples_left() -> Error {
     Error::OutOfResources(
         "RESOURCE_LIMITS max_samples is reached by the last samples of instances: unregister one or raise the limit".into(),
     )
+}
+
+/// May a sample have a payload of `len` bytes? *Errors*: [`Error::BadParameter`] above what readers take.
+#[inline]
+pub fn check_size(len: usize) -> Result<()> {
+    if len > SAMPLE_SIZE as usize { Err(too_long(len)) } else { Ok(()) }
+}
+
+#[cold]
+fn too_long(len: usize) -> Error {
+    Error::BadParameter(format!(
+        "a sample of {len} B: readers take up to {SAMPLE_SIZE} B, encapsulation header included; write it in parts"
+    ))
 }
 
 /// How old samples are that expire is known by the wall clock.
@@ -340,8 +354,8 @@ impl Executor {
 
     /// Writes. The caller has asked [`Executor::may_use`], before it may have encoded into the lane.
     ///
-    /// *Errors*: [`Error::Timeout`], [`Error::OutOfResources`], [`Error::BadParameter`] for its source timestamp; a buffer of
-    /// the pool then goes back there, a loan is given back.
+    /// *Errors*: [`Error::Timeout`], [`Error::OutOfResources`], [`Error::BadParameter`] for its source timestamp and those of
+    /// [`check_size`]; a buffer of the pool then goes back there, a loan is given back.
     /// *Cost*: see [`Outlet`].
     #[inline]
     pub fn publish(&self, outlet: &mut Outlet, call: &mut Call, payload: &mut Payload<'_>) -> Result<()> {
@@ -350,9 +364,11 @@ impl Executor {
         write.source_timestamp = Some(moment.timestamp);
         write.called = moment.begun.unwrap_or_else(monotonic_now);
         outlet.burst.announce(moment.begun);
-        if outlet.notes_calls
-            && let Err(error) = note_call(outlet, write, moment)
-        {
+        let mut allowed = check_size(payload.len);
+        if outlet.notes_calls && allowed.is_ok() {
+            allowed = note_call(outlet, write, moment);
+        }
+        if let Err(error) = allowed {
             payload.drop_into(outlet);
             return Err(error);
         }

@@ -29,7 +29,7 @@ mod telling;
 mod token;
 mod write;
 
-pub use access::{Call, Patience};
+pub use access::{Call, Patience, check_size};
 pub use account::jobs::{Histogram, JobClass, JobReport, LatencyReport, Spread};
 pub use account::recorder::{Activity, FlightRecord, RecordCause, RecordedStep};
 pub use account::reports::{MakeReporter, Reporter};

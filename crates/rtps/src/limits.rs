@@ -18,8 +18,8 @@ pub const FRAGMENT_HEADERS: usize = 120;
 pub const ROW: usize = 63;
 /// The smallest datagram that a path is believed to need.
 pub const DATAGRAM_MIN: usize = FRAGMENT_SIZE_MIN + FRAGMENT_HEADERS;
-/// The largest sample a reader assembles; a larger one is lost. Lower refuses what peers may send; the memory is only
-/// taken as the bytes arrive.
+/// The largest serialized payload: a longer one is refused by `write`, and of what peers send lost. Lower refuses what peers
+/// may send; the memory is only taken as the bytes arrive.
 pub const SAMPLE_SIZE: u32 = 1 << 30;
 /// Buffers for assembled samples that are kept for the next ones, and the largest that is. Lower makes
 /// large samples pay for fresh memory each time (a page fault for every 4 KiB), higher holds more.

@@ -11,7 +11,7 @@ use std::ops::{Deref, DerefMut};
 use taut_base::{Error, InstanceHandle, Result, Timestamp};
 use taut_cdr::{DdsType, Encapsulation, Endian, Extensibility, Plain, bytemuck};
 use taut_dcps::{SampleInfo, Taken};
-use taut_exec::{Memory, Moment};
+use taut_exec::{Memory, Moment, check_size};
 use taut_mem::lane::Short;
 
 use crate::erase::refused;
@@ -33,13 +33,9 @@ impl<'w, T: DdsType> Lent<'w, T> {
     /// `align` is what the body has to be aligned to.
     fn new(writer: &'w DataWriter<T>, body: usize, align: usize) -> Result<Lent<'w, T>> {
         writer.untyped.executor.may_use()?;
-        // RTPS 2.5 §9.4.5.5: a sample's size has 32 bits.
-        let all = body.checked_add(HEADER).and_then(|len| len.checked_next_multiple_of(4));
-        let Some(all) = all.filter(|all| u32::try_from(*all).is_ok()) else {
-            let text = format!("a loan of {body} bytes: a sample has less than 4 GiB");
-            return Err(Error::BadParameter(text));
-        };
+        check_size(body.saturating_add(HEADER))?;
         let len = body + HEADER;
+        let all = len.next_multiple_of(4);
         let memory = match Short::zeros(all).filter(|_| align <= Short::ALIGN) {
             Some(short) => Memory::Short(short),
             None => writer.untyped.lend(all)?,
@@ -195,7 +191,7 @@ impl<T: DdsType> DataWriter<T> {
     ///
     /// *Shape*: the value behind the encapsulation header, aligned to 64 bytes, or to 8 if it is at most 64
     /// bytes long; what an earlier sample left is still in it. *Errors*: [`Error::OutOfResources`] when readers hold all that there is;
-    /// [`Error::BadParameter`] for 4 GiB.
+    /// [`Error::BadParameter`] for more than 1 GiB.
     pub fn loan_bytes(&self, len: usize) -> Result<LoanBytes<'_, T>> {
         Ok(LoanBytes { lent: Lent::new(self, len, Short::ALIGN)? })
     }

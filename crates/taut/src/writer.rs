@@ -8,7 +8,7 @@ use taut_dcps::{
     Entity, LivelinessLostStatus, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
     PublicationMatchedStatus, SlowReaderStatus, StatusMask, instance_handle,
 };
-use taut_exec::{Call, Moment, Outlet, Payload, SlowReader};
+use taut_exec::{Call, Moment, Outlet, Payload, SlowReader, check_size};
 use taut_mem::Pool;
 use taut_qos::DataWriterQos;
 use taut_rtps::history_cache::ChangeKind;
@@ -43,7 +43,7 @@ impl<T: DdsType> DataWriter<T> {
     /// *Errors*: [`Error::Timeout`] after that, whose text names the reader that is furthest behind;
     /// [`Error::OutOfResources`] for a new instance beyond `max_instances`, or beyond `max_samples` of a durable KEEP_LAST
     /// writer that holds no more than the last sample of each; [`Error::BadParameter`] for a value its type
-    /// forbids.
+    /// forbids, and for more than 1 GiB, serialized.
     pub fn write(&self, sample: &T) -> Result<()> {
         self.publish(ChangeKind::Alive, sample, Moment::now(), true)
     }
@@ -186,7 +186,12 @@ impl<T: DdsType> DataWriter<T> {
         call: &mut Call,
         sample: &T,
     ) -> Result<()> {
-        let encode = |memory: &mut [u8]| taut_cdr::fill_payload(sample, self.untyped.representation, memory);
+        // What is too long is refused before it takes memory.
+        let encode = |memory: &mut [u8]| {
+            let len =
+                taut_cdr::fill_payload(sample, self.untyped.representation, memory).map_err(refused::<T>)?;
+            check_size(len).map(|()| len)
+        };
         while let Some(mut memory) = outlet.memory(pool) {
             let encoded = encode(&mut memory);
             if let Ok(len) = encoded {
@@ -198,16 +203,16 @@ impl<T: DdsType> DataWriter<T> {
             }
             // Longer than those before: once more, with as much as it takes.
             outlet.take_back(memory);
-            encoded.map_err(refused::<T>)?;
+            encoded?;
         }
         let mut buffer = pool.claim();
         if buffer.len() < outlet.usual_len() {
             buffer.resize(outlet.usual_len(), 0);
         }
-        let mut len = encode(&mut buffer).map_err(refused::<T>)?;
+        let mut len = encode(&mut buffer)?;
         if len > buffer.len() {
             buffer.resize(len, 0);
-            len = encode(&mut buffer).map_err(refused::<T>)?;
+            len = encode(&mut buffer)?;
         }
         outlet.note_len(len);
         self.untyped.executor.publish(outlet, call, &mut Payload::buffer(pool, buffer, len))

@@ -238,11 +238,46 @@ fn a_loan_is_no_longer_than_a_sample_can_be() {
     let participant = participant(83, true);
     let (writer, _reader) = pair::<Cloud>(&participant, &participant, "LongLoan");
     let head = Cloud { name: "lidar".into(), sensor: 1, points: vec![] };
-    for len in [(1 << 32) - 7, 1 << 32, usize::MAX - 4, usize::MAX] {
+    for len in [(1 << 30) - 3, (1 << 32) - 7, 1 << 32, usize::MAX - 4, usize::MAX] {
         assert!(matches!(writer.loan_bytes(len), Err(Error::BadParameter(_))), "{len} bytes");
         assert!(
             matches!(writer.loan_sequence::<Point>(&head, len / 8), Err(Error::BadParameter(_))),
             "{len}"
         );
     }
+}
+
+/// A plain type that nobody takes.
+#[derive(DdsType, Clone, Copy, Pod, Zeroable)]
+#[bytemuck(crate = "taut::cdr::bytemuck")]
+#[dds(final, plain)]
+#[repr(C)]
+struct Huge {
+    words: [[u64; 1 << 14]; 1 << 13],
+}
+
+#[derive(DdsType)]
+#[dds(final)]
+struct Blob {
+    data: Vec<u8>,
+}
+
+#[test]
+fn nothing_is_written_that_no_reader_takes() {
+    let participant = participant(83, true);
+    let refused = |outcome: taut::Result<()>| {
+        let Err(Error::BadParameter(text)) = outcome else { panic!("{outcome:?}") };
+        assert!(text.contains("up to 1073741824 B"), "{text}");
+    };
+    let (plain, _reader) = pair::<Huge>(&participant, &participant, "Huge");
+    refused(plain.write(&bytemuck::allocation::zeroed_box::<Huge>()));
+    refused(plain.try_write(&bytemuck::allocation::zeroed_box::<Huge>()));
+    refused(plain.loan().map(drop));
+    let (encoded, reader) = pair::<Blob>(&participant, &participant, "LongBlob");
+    let mut blob = Blob { data: vec![0; (1 << 30) - 7] };
+    refused(encoded.write(&blob));
+    blob.data.truncate(3);
+    encoded.write(&blob).unwrap();
+    encoded.wait_for_acknowledgments(SOON).unwrap();
+    assert_eq!(reader.take().unwrap().len(), 1, "the next one that is short enough");
 }
