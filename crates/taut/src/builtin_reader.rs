@@ -78,7 +78,8 @@ impl<T: BuiltinData> BuiltinReader<T> {
     /// *Errors*: [`crate::Error::Timeout`].
     pub fn wait(&self, timeout: impl Into<Duration>) -> Result<()> {
         let seen = self.seen.borrow().changes.unwrap_or(0);
-        wait_for(&self.participant.executor, timeout.into(), |participant, _| {
+        let in_vain = "discovery has found, changed and lost nothing since the last take";
+        wait_for(&self.participant.executor, timeout.into(), in_vain, |participant, _| {
             participant.discovery_changes() != seen
         })
     }

@@ -145,8 +145,10 @@ pub(crate) fn wait_matched(
     (count, timeout): (usize, Duration),
     matched: impl Fn(&taut_dcps::DomainParticipant) -> usize,
 ) -> Result<()> {
-    match wait_for(executor, timeout, |participant, _| matched(participant) >= count) {
-        // Who only asks whether it is so is not told why not.
+    let asked =
+        "it has fewer matches; DomainParticipant::matches() tells why, as does a wait of more than zero";
+    match wait_for(executor, timeout, asked, |participant, _| matched(participant) >= count) {
+        // Who only asks whether it is so is told where to look, at no cost.
         Err(Error::Timeout(_)) if timeout > Duration::ZERO => check_matched(executor, local, count, matched),
         outcome => outcome,
     }
@@ -227,16 +229,17 @@ impl fmt::Display for Unmatched {
     }
 }
 
-/// Waits until `ready`, at most for `timeout`.
+/// Waits until `ready`, at most for `timeout`. *Errors*: [`Error::Timeout`] with the text `in_vain`; as of [`Executor::may_wait`].
 pub(crate) fn wait_for(
     executor: &Executor,
     timeout: Duration,
+    in_vain: &'static str,
     mut ready: impl FnMut(&mut taut_dcps::DomainParticipant, Time) -> bool,
 ) -> Result<()> {
     executor.may_wait()?;
     executor
         .wait(ends(timeout), |participant, now| ready(participant, now).then_some(()))
-        .ok_or(Error::timeout())
+        .ok_or(Error::Timeout(ErrorText::Fixed(in_vain)))
 }
 
 /// Writers that share PARTITION and PRESENTATION, and that can be told to expect more. Dropped while it is suspended, it

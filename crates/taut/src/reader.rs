@@ -151,14 +151,15 @@ impl<T: DdsType> DataReader<T> {
     /// Waits until there is a sample that was not read. It looks for up to `Config::spin` first, if samples come
     /// from this machine; then this thread drives the participant while it sleeps.
     ///
-    /// *Errors*: [`crate::Error::Timeout`], whose text says why no writer has matched, if none has after 100 ms or more;
+    /// *Errors*: [`crate::Error::Timeout`], whose text says why no writer has matched, if none has after 100 ms or more, and else
+    /// where that is to be seen;
     /// [`crate::Error::PreconditionNotMet`] from a listener.
     pub fn wait(&self, timeout: impl Into<Duration>) -> Result<()> {
         self.untyped.wait(timeout.into())
     }
 
     /// Waits until a writer has matched. *Errors*: [`crate::Error::Timeout`], whose text says why none has, as far as is known;
-    /// who asks with a timeout of zero is not told.
+    /// who asks with a timeout of zero is told where that is to be seen.
     pub fn wait_matched(&self, timeout: impl Into<Duration>) -> Result<()> {
         self.wait_matched_count(1, timeout)
     }

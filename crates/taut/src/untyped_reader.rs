@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use taut_base::{Duration, Error, Guid, Result};
+use taut_base::{Duration, Error, ErrorText, Guid, Result};
 use taut_cdr::SerializedPayload;
 use taut_dcps::{
     Endpoint, Entity, PayloadKind, ReaderSide, Sample, SampleInfo, Selection, StatusMask, Taken,
@@ -18,8 +18,13 @@ use crate::participant::{DomainParticipant, check_matched, wait_matched};
 const DECODED_AT_ONCE: usize = 1_024;
 
 /// A wait for samples that was in vain for so long says why, if no writer is matched. Lower and a loop that waits in short
-/// turns takes the token and makes a text in each, higher and who has waited for long is told nothing.
+/// turns takes the token and makes a text in each, higher and who has waited for long is told no more than [`NOTHING`].
 const TOLD: Duration = Duration::from_millis(100);
+/// What any other says, at no cost.
+const NOTHING: ErrorText = ErrorText::Fixed(
+    "no sample has come; DomainParticipant::matches() tells which writers match and why others do not, as does a wait of \
+     100 ms or more if none does",
+);
 
 /// Decodes a sample. `false` if the bytes are no sample of the type.
 pub(crate) type Decode<'a> = dyn FnMut(SerializedPayload<'_>, PayloadKind, &SampleInfo) -> bool + 'a;
@@ -107,7 +112,7 @@ impl UntypedReader {
         if timeout >= TOLD {
             check_matched(&self.executor, self.guid, 1, |participant| self.matched(participant))?;
         }
-        Err(Error::timeout())
+        Err(Error::Timeout(NOTHING))
     }
 
     pub fn wait_matched_count(&self, count: usize, timeout: Duration) -> Result<()> {

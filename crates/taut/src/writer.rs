@@ -219,7 +219,7 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     /// Waits until a reader has matched. *Errors*: [`Error::Timeout`], whose text says why none has, as far as is known; who
-    /// asks with a timeout of zero is not told.
+    /// asks with a timeout of zero is told where that is to be seen.
     pub fn wait_matched(&self, timeout: impl Into<Duration>) -> Result<()> {
         self.wait_matched_count(1, timeout)
     }

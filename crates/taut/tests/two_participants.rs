@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use taut::{Config, DdsType, DomainParticipant, Duration, Error, Qos};
+use taut::{Config, DdsType, DomainParticipant, Duration, Error, ErrorText, Qos};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -74,7 +74,7 @@ fn a_sample_of_64_mib_arrives_whole() {
 
 #[test]
 fn a_wait_for_a_match_says_what_is_in_its_way() {
-    /// Who only asks, and does not wait, is not told why not.
+    /// Who only asks, and does not wait, is told where to look.
     const A_MOMENT: Duration = Duration::from_millis(1);
     let (a, b) = (participant(75), participant(75));
     let (topic, other) = (a.topic::<Keyed>("Alone").unwrap(), b.topic::<Keyed>("Alone").unwrap());
@@ -89,6 +89,8 @@ fn a_wait_for_a_match_says_what_is_in_its_way() {
     let property = |name: &str| about.properties.iter().find(|(key, _)| key == name).unwrap().1.clone();
     let [program, pid, host] = ["taut.process", "taut.pid", "taut.host"].map(property);
     let process = format!("{program}, process {pid} on {host}");
+    let asked = said(writer.wait_matched(Duration::ZERO));
+    assert!(asked.contains("matches() tells why"), "{asked}");
     let alone = said(writer.wait_matched(A_MOMENT));
     let expected =
         "the writer of topic \"Alone\" has 0 of 1 matches; no reader of it is known, and 1 other participant";
@@ -136,11 +138,14 @@ fn a_wait_for_samples_says_why_nobody_is_heard() {
     let expected = "the reader of topic \"chatter\" has 0 of 1 matches; no writer of it is known \
                     (there is one of topic \"rt/chatter\"), and 1 other participant";
     assert_eq!(text, expected);
-    // Who waits in short turns pays for no text.
-    assert_eq!(said(reader.wait(Duration::from_millis(1))), "");
+    // Who waits in short turns, or not at all, pays for no text.
+    for turn in [Duration::ZERO, Duration::from_millis(1)] {
+        let Err(Error::Timeout(text)) = reader.wait(turn) else { panic!("nothing was written") };
+        assert!(matches!(&text, ErrorText::Fixed(text) if text.contains("matches() tells which")), "{text}");
+    }
     let _writer = b.topic::<Keyed>("chatter").unwrap().writer(Qos::default()).unwrap();
     reader.wait_matched(SOON).unwrap();
-    assert_eq!(said(reader.wait(Duration::from_millis(100))), "");
+    assert!(said(reader.wait(Duration::from_millis(100))).starts_with("no sample has come"));
 }
 
 #[test]
