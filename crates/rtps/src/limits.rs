@@ -150,6 +150,9 @@ pub const SAID: usize = 4_096;
 pub const PEERS: usize = 4_096;
 /// Endpoints of one peer.
 pub const ENDPOINTS_PER_PEER: usize = 16_384;
+/// Endpoints that a peer names, or events that come of them, in one step. Lower costs a step for each, with a look for
+/// samples behind it, higher makes a step longer that samples may wait for.
+pub const INBOX_STEP: usize = 32;
 /// Locators of one entity that are used.
 pub const LOCATORS: usize = 16;
 /// Matches or endpoints of a peer that one step is about where it is forgotten, or all its matches change. Lower costs a

@@ -285,6 +285,11 @@ impl Participant {
                 Timer::Forget(prefix) => self.forget_more(now, prefix),
                 Timer::Look(prefix) => self.look_more(now, prefix),
                 Timer::Peer(prefix) => self.on_peer_timer(now, prefix),
+                Timer::Inbox => {
+                    self.handle_inbox(now);
+                    // It is a step of its own: what is left is due at once, and others come first.
+                    return budget;
+                }
                 Timer::Ask(prefix) => self.ask_again(now, prefix),
                 Timer::AssertLiveliness => self.on_assert_timer(now, at),
                 Timer::AssertManual => self.say_manual(now),

@@ -1,11 +1,12 @@
-//! What the names of endpoints are, when all have been given out.
+//! What the names of endpoints are, when all have been given out; how many are found in a step.
 
 use std::net::Ipv4Addr;
 
 use taut_base::{GuidPrefix, Locator, Time};
+use taut_port::{Frame, Loopback, Traffic};
 use taut_qos::{EndpointQos, History};
 
-use crate::{Config, EndpointConfig, Offer, Participant, ReaderIndex, Sink};
+use crate::{Config, EndpointConfig, Offer, Participant, ReaderIndex, Sink, TxClass, limits};
 
 struct Nowhere;
 
@@ -13,28 +14,110 @@ impl Sink for Nowhere {
     fn deliver(&mut self, _: ReaderIndex, _: i32, _: &mut Offer) {}
 }
 
+fn endpoint() -> EndpointConfig {
+    EndpointConfig {
+        topic_name: "Topic".to_owned(),
+        type_name: "Type".to_owned(),
+        keyed: false,
+        qos: EndpointQos::default_reader(),
+        history: History::KeepAll,
+        max_samples: None,
+    }
+}
+
 #[test]
 fn no_two_endpoints_have_the_same_name_however_many_there_were() {
     let here = Locator::udp_v4(Ipv4Addr::LOCALHOST, 7410);
     let mut participant = Participant::new(Config::at(GuidPrefix([1; 12]), here));
-    let endpoint = |participant: &mut Participant, is_writer| {
-        let endpoint = EndpointConfig {
-            topic_name: "Topic".to_owned(),
-            type_name: "Type".to_owned(),
-            keyed: false,
-            qos: EndpointQos::default_reader(),
-            history: History::KeepAll,
-            max_samples: None,
-        };
-        match is_writer {
-            true => _ = participant.create_writer(Time(0), endpoint, &mut Nowhere),
-            false => _ = participant.create_reader(Time(0), endpoint, &mut Nowhere),
-        }
+    let make = |participant: &mut Participant, is_writer| match is_writer {
+        true => _ = participant.create_writer(Time(0), endpoint(), &mut Nowhere),
+        false => _ = participant.create_reader(Time(0), endpoint(), &mut Nowhere),
     };
     let long_lived = [false, true, false];
-    long_lived.into_iter().for_each(|is_writer| endpoint(&mut participant, is_writer));
+    long_lived.into_iter().for_each(|is_writer| make(&mut participant, is_writer));
     // So many have come and gone since that all keys have been given out.
     participant.next_entity_key = (1 << 24) + 1;
-    long_lived.into_iter().for_each(|is_writer| endpoint(&mut participant, is_writer));
+    long_lived.into_iter().for_each(|is_writer| make(&mut participant, is_writer));
     assert_eq!(participant.local_endpoints().count(), 6);
+}
+
+/// Two participants, each known to the other, and what they send.
+struct Both {
+    ends: [Participant; 2],
+    port: Loopback,
+}
+
+impl Both {
+    const NOW: Time = Time(1);
+
+    fn source(number: usize) -> Locator {
+        Locator::udp_v4(Ipv4Addr::LOCALHOST, 7410 + number as u16)
+    }
+
+    fn new() -> Both {
+        let end = |number: usize| {
+            let prefix = GuidPrefix([number as u8 + 1; 12]);
+            Participant::new(Config {
+                initial_peers: vec![Both::source(1 - number)],
+                ..Config::at(prefix, Both::source(number))
+            })
+        };
+        let mut both = Both { ends: [end(0), end(1)], port: Loopback::new() };
+        both.ends.iter_mut().for_each(|end| _ = end.on_timeout(Both::NOW, usize::MAX));
+        while both.send(0, usize::MAX) + both.send(1, usize::MAX) > 0 {}
+        both
+    }
+
+    /// Brings what one has to send to the other, which runs so many steps of timers after each datagram. Returns how many
+    /// those were.
+    fn send(&mut self, from: usize, steps: usize) -> usize {
+        let mut sent = 0;
+        while self.ends[from].poll_transmit(Both::NOW, &mut self.port, TxClass::Discovery, 8).more {}
+        while let Some((_, bytes)) = self.port.take() {
+            sent += 1;
+            let frame = Frame { source: Both::source(from), traffic: Traffic::Meta, bytes };
+            let to = &mut self.ends[1 - from];
+            to.on_frame(Both::NOW, &frame, &mut Nowhere);
+            (0..steps).take_while(|_| to.on_timeout(Both::NOW, 1) > 0).for_each(drop);
+        }
+        sent
+    }
+
+    fn known(&self) -> usize {
+        self.ends[1].database().endpoints().count()
+    }
+}
+
+#[test]
+fn a_step_finds_so_many_endpoints_and_the_next_ones_the_rest() {
+    const ENDPOINTS: usize = 500;
+    let mut both = Both::new();
+    for _ in 0..ENDPOINTS {
+        both.ends[0].create_writer(Both::NOW, endpoint(), &mut Nowhere);
+    }
+    let datagrams = both.send(0, 0);
+    let at_once = both.known();
+    assert!(at_once > 0 && at_once <= datagrams * limits::INBOX_STEP, "{at_once} in {datagrams}");
+    assert!(at_once < ENDPOINTS && both.ends[1].next_timeout() <= Some(Both::NOW));
+    while both.known() < ENDPOINTS {
+        let before = both.known();
+        both.ends[1].on_timeout(Both::NOW, usize::MAX);
+        let found = both.known() - before;
+        assert!(found > 0 && found <= limits::INBOX_STEP, "{found}");
+    }
+}
+
+#[test]
+fn what_a_peer_has_said_in_an_earlier_life_is_not_found_later() {
+    let mut both = Both::new();
+    for _ in 0..500 {
+        both.ends[0].create_writer(Both::NOW, endpoint(), &mut Nowhere);
+    }
+    both.send(0, 0);
+    let [peer, here] = &mut both.ends;
+    here.begin_life(Both::NOW, peer.config().guid_prefix);
+    while here.next_timeout().is_some_and(|next| next <= Both::NOW) {
+        here.on_timeout(Both::NOW, usize::MAX);
+    }
+    assert_eq!(both.known(), 0);
 }

@@ -81,7 +81,9 @@ impl Participant {
                 break;
             }
         }
-        self.handle_inbox(now);
+        if !self.inbox.is_empty() {
+            self.handle_inbox(now);
+        }
         if let Some(prefix) = self.announced.take() {
             // Only now, as its writers may have said in the same datagram what they have.
             self.ask_again(now, prefix);

@@ -24,6 +24,8 @@ pub enum Timer {
     Look(GuidPrefix),
     /// What a peer has said that takes a look at all matches with it.
     Peer(GuidPrefix),
+    /// The rest of what has come for the built-in readers.
+    Inbox,
     /// Writers of a peer that have said nothing are to be asked again.
     Ask(GuidPrefix),
     /// Our own liveliness messages.

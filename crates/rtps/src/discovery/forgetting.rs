@@ -43,6 +43,7 @@ impl Participant {
         self.spdp.take_newcomer(prefix);
         self.spdp.stranded.remove(prefix);
         self.announcements.forget(prefix);
+        self.inbox.retain(|change| change.writer_guid.prefix != prefix);
         self.timers.set(Time::NEVER, Timer::Lease(prefix));
         self.timers.set(Time::NEVER, Timer::Peer(prefix));
         self.timers.set(Time::NEVER, Timer::Ask(prefix));

@@ -15,6 +15,7 @@ use crate::history_cache::{CacheChange, ChangeKind};
 use crate::limits;
 use crate::participant::{EndpointConfig, Participant, Sink};
 use crate::reader::{Reader, WriterProxy};
+use crate::timers::Timer;
 use crate::writer::{MulticastChoice, NewChange, ReaderProxy, Writer};
 use crate::{ReaderIndex, WriterIndex};
 
@@ -228,13 +229,24 @@ impl Participant {
         number
     }
 
-    /// Handles what has come for the built-in readers.
+    /// Handles what has come for the built-in readers, as much as one step may; [`Timer::Inbox`] goes on. One datagram may name
+    /// a thousand endpoints, and each may match all there are here. *Cost*: [`limits::INBOX_STEP`] endpoints, or as many events
+    /// and the matches of one endpoint.
+    #[inline(never)]
     pub(crate) fn handle_inbox(&mut self, now: Time) {
-        while let Some(change) = self.inbox.pop_front() {
+        let most = self.events.len().saturating_add(limits::INBOX_STEP);
+        for _ in 0..limits::INBOX_STEP {
+            if self.events.len() >= most {
+                break;
+            }
+            let Some(change) = self.inbox.pop_front() else { return };
             match change.writer_guid.entity {
                 EntityId::PARTICIPANT_MESSAGE_WRITER => self.on_participant_message(now, &change),
                 _ => self.on_endpoint_change(now, &change),
             }
+        }
+        if !self.inbox.is_empty() {
+            self.timers.set(now, Timer::Inbox);
         }
     }
 
