@@ -7,6 +7,7 @@ use std::alloc::{Layout, alloc_zeroed};
 #[cfg(not(loom))]
 use std::ptr::NonNull;
 
+use crate::Bytes;
 #[cfg(loom)]
 use crate::lane::UNIT;
 use crate::sync::AtomicU64;
@@ -116,13 +117,14 @@ impl Region {
 
     /// Copies bytes word by word, as somebody may write them at the same time. `None` if the words that they
     /// lie in are not all inside.
-    pub(crate) fn copy_bytes(&self, at: usize, len: usize) -> Option<Vec<u8>> {
+    pub(crate) fn copy_bytes(&self, at: usize, len: usize) -> Option<Bytes> {
         let before = at % WORD;
         let words = self.words(at / WORD, before.checked_add(len)?.div_ceil(WORD))?;
-        let mut bytes: Vec<u8> = Vec::with_capacity(words.len() * WORD);
-        let all = words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes());
-        bytes.extend(all.skip(before).take(len));
-        Some(bytes)
+        let mut bytes = vec![0; words.len() * WORD];
+        for (to, word) in bytes.as_chunks_mut::<WORD>().0.iter_mut().zip(words) {
+            *to = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        Some(Bytes::from(bytes).slice(before..before + len))
     }
 
     /// Bytes to read; `None` if they are not all inside.
@@ -208,8 +210,8 @@ impl Region {
         self.words(at, N)?.first_chunk()
     }
 
-    pub(crate) fn copy_bytes(&self, at: usize, _len: usize) -> Option<Vec<u8>> {
-        Some(self.read_bytes(at).to_le_bytes().to_vec())
+    pub(crate) fn copy_bytes(&self, at: usize, _len: usize) -> Option<Bytes> {
+        Some(Bytes::from(self.read_bytes(at).to_le_bytes().to_vec()))
     }
 
     pub(crate) fn read_bytes(&self, at: usize) -> u64 {

@@ -14,12 +14,14 @@ pub const LOANS: usize = if cfg!(loom) { 1 } else { 240 };
 pub const FEEDBACK_LEN: usize = PAGE;
 
 const AT_CURSOR: usize = 0;
-/// How many of the places were ever used: the writer looks at no more.
+/// How many of the places may be in use: the writer looks at no more.
 const AT_USED: usize = 8;
 const AT_PLACES: usize = 16;
 /// Where positions are named: one for the sample that is just copied, one for each loan.
 pub(super) const PLACES: usize = 1 + LOANS;
 const COPIED: usize = 0;
+/// The place of a loan while no other is out.
+const LONE: usize = COPIED + 1;
 
 /// One reader's words for the writer of one lane.
 ///
@@ -98,12 +100,28 @@ impl Feedback {
     /// Notes that the slot of a position is looked at; the place is for [`Feedback::release`]. `None` when
     /// all loans are out.
     pub(crate) fn hold(&self, hint: usize, position: u64) -> Option<usize> {
-        let loans = COPIED + 1..PLACES;
         let free = |place: &usize| self.place(*place).load(Ordering::Acquire) == 0;
-        let hinted = Some(hint).filter(|hint| loans.contains(hint) && free(hint));
-        let place = hinted.or_else(|| loans.clone().find(free))?;
+        // That of the last loan is free again if loans end one by one, the next one if they end in their order.
+        let from = hint.clamp(LONE, PLACES - 1);
+        let place = std::iter::once(LONE).chain(from..PLACES).chain(LONE..from).find(free)?;
+        if place == LONE {
+            self.forget_unused();
+        }
         self.name(place, position);
         Some(place)
+    }
+
+    /// Has the writer look at no more places than there is need for, after there were more loans. Only who names places does
+    /// so, and whoever names one of those behind the last counts it again.
+    #[inline]
+    fn forget_unused(&self) {
+        let used = self.word(AT_USED);
+        let before = used.load(Ordering::Relaxed).min(PLACES as u64) as usize;
+        let is_free = |place: &usize| self.place(*place).load(Ordering::Acquire) == 0;
+        let free = (LONE + 1..before).rev().take_while(is_free).count();
+        if free > 0 {
+            used.store((before - free) as u64, Ordering::Release);
+        }
     }
 
     /// Notes that the slot of a position is looked at for as long as the reader copies it.
@@ -125,6 +143,12 @@ impl Feedback {
         }
         fence(Ordering::SeqCst);
         fail::point(Point::PlaceFenced);
+    }
+
+    /// How many places the writer looks at.
+    #[cfg(test)]
+    pub(super) fn used(&self) -> u64 {
+        self.word(AT_USED).load(Ordering::Relaxed)
     }
 
     /// Ends what [`Feedback::hold`] began.

@@ -36,7 +36,7 @@ pub struct LaneReader {
     lost: u64,
     /// Copy payloads out of their slots rather than to look at them in place.
     copies: bool,
-    /// The place of the last loan, which is likely free again.
+    /// The place of the last loan.
     hint: usize,
 }
 
@@ -242,7 +242,7 @@ impl LaneReader {
         if !self.is_current() {
             return Found::Overtaken;
         }
-        *into = Payload::Long(Bytes::from(bytes));
+        *into = Payload::Long(bytes);
         Found::Payload
     }
 }

@@ -268,6 +268,26 @@ fn who_holds_too_many_gets_copies() {
 }
 
 #[test]
+fn a_writer_looks_at_no_more_places_than_there_is_need_for() {
+    let mut writer = writer(4, (LOANS + 2) * 512);
+    let (mut reader, peer) = reader(&mut writer, false);
+    let mut push_and_take = |n| {
+        assert!(push_small(&mut writer, n, SMALL), "{n}");
+        let payload = take(&mut reader).1;
+        reader.publish();
+        payload
+    };
+    let mut held: Vec<Bytes> = (0..10).map(&mut push_and_take).collect();
+    assert_eq!(peer.feedback.used(), 11);
+    drop(held.split_off(1));
+    let next = push_and_take(10);
+    assert_eq!(peer.feedback.used(), 11, "the next is behind the first, which is held");
+    drop((held, next));
+    drop(push_and_take(11));
+    assert_eq!(peer.feedback.used(), 2);
+}
+
+#[test]
 fn a_reader_that_trusts_nobody_copies_and_holds_nothing() {
     let mut writer = writer(4, 4 * 512);
     let peer = peer(true);
