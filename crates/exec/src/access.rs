@@ -11,7 +11,7 @@ use taut_dcps::{
 };
 use taut_lock::MutexGuard;
 use taut_mem::{Bytes, Chunks};
-use taut_qos::{DataReaderQos, DataWriterQos, SubscriberQos};
+use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos};
 use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::limits::SAMPLE_SIZE;
 use taut_rtps::{ReaderIndex, WriterIndex};
@@ -142,13 +142,30 @@ impl Executor {
         &self,
         endpoint: Endpoint<DataReaderQos, SubscriberQos>,
     ) -> Result<(ReaderIndex, Guid)> {
-        self.with(|participant, now| {
+        let made = self.with(|participant, now| {
             // Whether history is too old is asked before anybody says that the clock matters. It may have been set since the last
             // time.
             participant.set_wall_clock(monotonic_now(), wall_clock_now());
             let index = participant.create_reader(now, endpoint);
             (index, participant.core().reader(index).map_or(Guid::UNKNOWN, |reader| reader.guid))
-        })
+        });
+        self.inner.follow_own_matches();
+        made
+    }
+
+    /// Makes a writer. Returns also its name.
+    ///
+    /// *Errors*: those of [`Executor::may_use`].
+    pub fn create_writer(
+        &self,
+        endpoint: Endpoint<DataWriterQos, PublisherQos>,
+    ) -> Result<(WriterIndex, Guid)> {
+        let made = self.with(|participant, now| {
+            let index = participant.create_writer(now, endpoint);
+            (index, participant.core().writer(index).map_or(Guid::UNKNOWN, |writer| writer.guid))
+        });
+        self.inner.follow_own_matches();
+        made
     }
 
     /// The door of a reader that was just created.
@@ -164,7 +181,7 @@ impl Executor {
         let link = link?;
         let promise = (!qos.deadline.is_infinite()).then(|| {
             let deadlines = OfferedDeadlines::new(qos.deadline, qos.resource_limits.max_instances);
-            self.inner.promises.add(index, deadlines)
+            self.inner.owed.promises.add(index, deadlines)
         });
         let route = self.inner.joins.route(index);
         Some(Outlet::new(index, link, route, qos, promise, self.inner.tells_anatomy))
@@ -175,7 +192,7 @@ impl Executor {
         self.inner.with(|participant, now| {
             participant.delete_writer(now, index);
             self.inner.joins.remove_route(index);
-            self.inner.promises.remove(index);
+            self.inner.owed.promises.remove(index);
         });
     }
 
@@ -384,10 +401,11 @@ impl Executor {
                 }
             }
             outlet.burst.announce(None);
+            outlet.wakes.excuse(write.called);
         }
         write.in_lane = outlet.has_room() && outlet.place(payload);
         if outlet.is_direct() && (write.in_lane || !outlet.has_readers()) {
-            outlet.commit(write, payload);
+            outlet.commit(write, payload, &self.inner);
             self.note_written(outlet, write);
             return Ok(());
         }
@@ -409,7 +427,7 @@ impl Executor {
             return Err(error);
         }
         outlet.note_given();
-        outlet.commit(write, payload);
+        outlet.commit(write, payload, &self.inner);
         self.note_written(outlet, write);
         Ok(())
     }
@@ -436,7 +454,7 @@ impl Executor {
     /// *Cost*: a lock.
     pub(crate) fn await_next(&self, promise: &Promise, write: &Write) {
         let inner = &self.inner;
-        let next = inner.promises.note(promise, write.called, write.instance, write.kind);
+        let next = inner.owed.promises.note(promise, write.called, write.instance, write.kind);
         if let Some(next) = next.filter(|next| inner.holding.oversleeps(false, *next, Time::NEVER)) {
             inner.remind(monotonic_now(), next, Time::NEVER);
         }

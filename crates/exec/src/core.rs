@@ -17,7 +17,7 @@ use crate::driver::drive::HEARS_AFTER;
 use crate::net::network::network;
 use crate::net::ports::Ports;
 use crate::write::burst::Held;
-use crate::write::promises::Promises;
+use crate::write::owed::Owed;
 
 /// What the token protects.
 pub(crate) struct Core {
@@ -42,8 +42,8 @@ pub(crate) struct Core {
     pub is_refused_said: bool,
     /// The network namespace in which the ports were opened.
     pub network: Option<u64>,
-    /// The deadlines of its writers.
-    pub promises: Arc<Promises>,
+    /// What its writers leave to whoever drives.
+    pub owed: Arc<Owed>,
     /// Samples say when they are sent and received.
     pub is_exact: bool,
     /// What the log is told when the token is given back, with the news of the participant.
@@ -55,7 +55,7 @@ impl Core {
         let (accounts, now, held) = (Accounts::default(), monotonic_now(), Held::NOTHING);
         let reports = Schedule::default();
         let follow_at = Time::NEVER;
-        let (panics, ready, promises) = (0, now, Arc::default());
+        let (panics, ready, owed) = (0, now, Arc::default());
         let is_exact = participant.core().config().anatomy.is_some();
         Core {
             participant,
@@ -71,7 +71,7 @@ impl Core {
             follow_at,
             is_refused_said: false,
             network: network(),
-            promises,
+            owed,
             is_exact,
             lines: Vec::new(),
         }
@@ -125,7 +125,7 @@ impl Core {
             .min(self.port.next_timeout(self.now))
             .min(self.reports.at)
             .min(self.follow_at)
-            .min(self.promises.next())
+            .min(self.owed.next())
     }
 
     /// Until when there is nothing to be done but to receive; `None` if there is something now.
@@ -172,13 +172,10 @@ impl Core {
         }
     }
 
-    /// Tells of the deadlines that writers have missed.
-    pub fn look_at_promises(&mut self) {
-        let Core { participant, promises, .. } = self;
-        if promises.next() <= self.now {
-            promises.look(self.now, |writer, missed| participant.note_offered_deadlines(writer, missed));
-            promises.rest(self.now);
-        }
+    /// Wakes whom writers have left asleep, and tells of the deadlines that they have missed.
+    pub fn look_at_owed(&mut self) {
+        let Core { participant, owed, .. } = self;
+        owed.look(self.now, |writer, missed| participant.note_offered_deadlines(writer, missed));
     }
 
     /// Tells the log when the token is given back: a logger is the user's, who may use the participant.

@@ -33,7 +33,7 @@ use crate::process::{Process, forked};
 use crate::write::burst;
 use crate::write::goodbye::Silent;
 use crate::write::left::Left;
-use crate::write::promises::Promises;
+use crate::write::owed::Owed;
 use crate::write::writes::{LeftWrite, QUEUE};
 
 /// Drives one participant.
@@ -72,7 +72,7 @@ pub(crate) struct Inner {
     pub neighbours: Neighbours,
     pub prefix: GuidPrefix,
     pub writes: Left<LeftWrite>,
-    pub promises: Arc<Promises>,
+    pub owed: Arc<Owed>,
     /// For whom no writer that goes waits.
     pub silent: Silent,
     pub role: Role,
@@ -184,7 +184,7 @@ impl Executor {
             long_listeners: recorder::long_listeners(config.longest_step),
             lanes: config.lanes,
             port_spin: Spin::default(),
-            promises: Arc::clone(&core.promises),
+            owed: Arc::clone(&core.owed),
             silent: Silent::default(),
             core: Mutex::new(core),
             asking: AtomicUsize::new(0),
@@ -390,6 +390,7 @@ impl Executor {
         Process::this().unregister(self.inner.prefix);
         self.inner.with(|participant, _| participant.leave());
         (0..LEAVE_STEPS).any(|_| self.tell_all());
+        self.inner.follow_matches(Time::NEVER);
         self.inner.closing.store(true, Ordering::SeqCst);
         self.inner.kick();
         if let Some(background) = self.background.take() {

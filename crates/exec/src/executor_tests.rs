@@ -67,10 +67,8 @@ pub(crate) fn with_both_ends(executor: Executor) -> (Executor, WriterIndex, Read
 
 fn with_ends(executor: Executor, writes: DataWriterQos) -> (Executor, WriterIndex, ReaderIndex) {
     let reads = DataReaderQos { history: History::KeepAll, ..DataReaderQos::default() };
-    let (writer, reader) = executor.inner.with(|participant, now| {
-        let reader = participant.create_reader(now, endpoint::<_, SubscriberQos>(reads));
-        (participant.create_writer(now, endpoint::<_, PublisherQos>(writes)), reader)
-    });
+    let (reader, _) = executor.create_reader(endpoint(reads)).unwrap();
+    let (writer, _) = executor.create_writer(endpoint(writes)).unwrap();
     (executor, writer, reader)
 }
 

@@ -69,6 +69,7 @@ impl Inner {
         // With the token: from here on no sample is left to who may be busy with a listener or a report.
         let telling = is_busy.then(|| self.holding.tell());
         if telling.is_some() {
+            self.owed.asleep.wake_all();
             self.release(&mut core);
             self.send(&mut core, TxClass::Data);
         }
@@ -79,7 +80,7 @@ impl Inner {
         let helped = self.help_alone();
         // A logger is the user's, too.
         lines.iter().for_each(|line| to_log(|| log::warn!("{line}")));
-        self.join(matches);
+        self.leave_matches(matches);
         if let Some(rare) = &rare {
             rare.lines.iter().for_each(|(level, line)| to_log(|| log::log!(*level, "{line}")));
             rare.record.iter().for_each(|record| to_log(|| log::warn!("{}", record.for_log())));

@@ -10,7 +10,7 @@ use taut_base::Time;
 use taut_dcps::{ContentFilter, Endpoint, TypeSupport};
 use taut_exec::{Driver, Executor, ExecutorConfig, JobClass};
 use taut_port_udp::UdpConfig;
-use taut_qos::{DataReaderQos, DataWriterQos, History, PublisherQos, SubscriberQos, TopicQos};
+use taut_qos::{DataReaderQos, DataWriterQos, History, TopicQos};
 
 const READERS: usize = 8;
 /// As many as a lane has room for.
@@ -61,11 +61,9 @@ fn who_wants_the_token_waits_for_one_step_of_a_lane() {
     for topic in 0..READERS {
         let seen = Arc::clone(&seen);
         let filter = ContentFilter::new(move |_| seen.pass());
-        let writer = executor.with(|participant, now| {
-            participant.create_reader(now, endpoint::<_, SubscriberQos>(topic, reads.clone(), Some(filter)));
-            participant.create_writer(now, endpoint::<_, PublisherQos>(topic, writes.clone(), None))
-        });
-        let mut outlet = executor.outlet(writer.unwrap(), &writes).unwrap();
+        executor.create_reader(endpoint(topic, reads.clone(), Some(filter))).unwrap();
+        let (writer, _) = executor.create_writer(endpoint(topic, writes.clone(), None)).unwrap();
+        let mut outlet = executor.outlet(writer, &writes).unwrap();
         (0..SAMPLES as u32).for_each(|n| write(&executor, &mut outlet, n));
     }
     assert_eq!(seen.count.load(Ordering::SeqCst), 0, "all lies in the lanes");

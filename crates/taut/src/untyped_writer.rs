@@ -77,10 +77,7 @@ impl UntypedWriter {
         let executor = Arc::clone(&participant.executor);
         let qos = endpoint.qos.clone();
         let representation = representation(&qos.representation)?;
-        let (index, guid) = executor.with(|participant, now| {
-            let index = participant.create_writer(now, endpoint);
-            (index, participant.core().writer(index).map_or(Guid::UNKNOWN, |writer| writer.guid))
-        })?;
+        let (index, guid) = executor.create_writer(endpoint)?;
         let outlet = executor.outlet(index, &qos);
         let mut outlet = outlet.expect("invariant: the writer was just created");
         if let Some(suspension) = suspension {

@@ -110,7 +110,7 @@ impl Inner {
     /// Says that it sleeps without a look at what there is to do, as the token's last holder has left nothing, and has said
     /// when something is due. Returns until when, and whether it only looks; `None` if there may be something.
     fn doze(&self, now: Time, until: Option<Time>) -> Option<(Time, bool)> {
-        if self.writes.is_any() {
+        if self.writes.is_any() || self.joins.is_any_left() {
             return None;
         }
         let until = until.unwrap_or(Time::NEVER).min(self.neighbours.next_look());
@@ -121,8 +121,9 @@ impl Inner {
     fn look_once(&self, now: Time) {
         let mut readable = self.glance(now);
         self.sort(&mut readable);
-        let due = self.holding.due().min(self.promises.next()).min(self.neighbours.next_look());
-        if readable.is_any() || due <= now || self.writes.is_any() || self.doors.has_lanes() {
+        let due = self.holding.due().min(self.owed.next()).min(self.neighbours.next_look());
+        let is_left = self.writes.is_any() || self.joins.is_any_left();
+        if readable.is_any() || due <= now || is_left || self.doors.has_lanes() {
             self.step_alone(&readable, Some(now));
         }
     }
@@ -157,17 +158,14 @@ impl Inner {
         // So does who is about to sleep, as far as that is quick: nobody needs to ring before it sleeps.
         let looks_in = watched && self.doors.are_few();
         if watched {
-            if !looks_in {
-                self.bell.arm();
-            }
-            busy |= self.doors.is_ready();
+            busy |= if looks_in { self.doors.is_ready() } else { self.is_ready_once_armed() };
         }
         // Who wanted the role before it was said that the driver sleeps has kicked nobody.
         busy |= self.role.is_wanted();
-        // Nor has who ended the participant before that.
-        busy |= self.closing.load(Ordering::SeqCst);
-        // Neither has who promised to write again, or is to connect again, before it was said until when the driver sleeps.
-        busy |= self.promises.next().min(self.neighbours.next_look()) < wake_at;
+        // Nor has who ended the participant before that, or left matches.
+        busy |= self.closing.load(Ordering::SeqCst) || self.joins.is_any_left();
+        // Neither has who promised to write again, left somebody asleep, or is to connect again, before it was said until when the driver sleeps.
+        busy |= self.owed.next().min(self.neighbours.next_look()) < wake_at;
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
         let mut just_now = None;
         burst::note_wait();
@@ -177,19 +175,31 @@ impl Inner {
             false => self.look_and_wait(now, looks_in, ready),
         }
         self.holding.wake();
-        if watched {
+        if watched && looks_in {
             self.bell.disarm();
         }
         self.sort(ready);
         just_now
     }
 
+    /// Has writers of lanes ring, and looks into their lanes if that was not so before, or one has rung. Where lanes are many
+    /// the bell stays armed: a look at each of them for what comes another way takes longer than that does.
+    fn is_ready_once_armed(&self) -> bool {
+        self.bell.arm();
+        let armed = self.bell.armed();
+        !self.doors.is_quiet_since(armed) && self.doors.is_ready_since(armed.unwrap_or_default())
+    }
+
     /// Leaves of what a wait has found what was not meant for the driver itself.
     #[inline]
     fn sort(&self, ready: &mut Readable) {
-        // A neighbour may have rung for what a thread waits for that does not drive.
-        if ready.take_rung() && self.role.has_followers() {
-            self.role.tell_followers();
+        if ready.take_rung() {
+            // Whoever writes from here on rings again.
+            self.bell.disarm();
+            // A neighbour may have rung for what a thread waits for that does not drive.
+            if self.role.has_followers() {
+                self.role.tell_followers();
+            }
         }
     }
 
@@ -294,11 +304,23 @@ impl Inner {
         self.send(&mut core, TxClass::Data);
         self.give_way(&mut core);
         // Most often a sample was all that there was.
-        let idle_until = core.idle_until().filter(|_| !has_meta);
+        let idle_until = core.idle_until().filter(|_| !has_meta && !self.joins.is_any_left());
         if idle_until.is_none() {
             self.run_lower_jobs(&mut core, readable);
+            if self.joins.is_any_left() {
+                core = self.follow_some(core);
+            }
         }
         (core, idle_until)
+    }
+
+    /// Follows some of what has matched; the next round goes on. Returns the token.
+    #[cold]
+    fn follow_some<'a>(&'a self, core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        let until = core.now + HEARS_AFTER;
+        self.give_back(core);
+        self.follow_matches(until);
+        self.enter()
     }
 
     /// What is below the user's samples.
@@ -330,7 +352,7 @@ impl Inner {
                 core.follow_network();
                 core.time_ports();
                 let handled = core.participant.on_timeout(core.now, budget);
-                core.look_at_promises();
+                core.look_at_owed();
                 core.look_at_reports();
                 more = handled == budget;
                 handled.max(1)

@@ -48,6 +48,7 @@ impl Inner {
     /// Nobody may drive now who would send what waits, unless that is for the next call.
     #[inline]
     pub fn send_held(&self) {
+        self.owed.asleep.wake_all();
         if self.holding.until() != Time::NEVER {
             let mut core = self.enter();
             self.send_waiting(&mut core);
@@ -66,6 +67,7 @@ impl Inner {
     /// nor one that was left to the token's holder.
     pub fn away_from<R>(&self, core: &mut MutexGuard<'_, Core>, call: impl FnOnce() -> R) -> R {
         let _away = self.role.go_away(thread_id());
+        self.owed.asleep.wake_all();
         self.send_waiting(core);
         // What others have to send meanwhile waits for no look of this thread.
         core.accounts.end_round();

@@ -213,6 +213,8 @@ impl Inner {
         }
         // Who finds it asleep before that makes the eventfd readable in vain.
         polling.is_on.store(true, Ordering::Release);
+        // It looks into lanes itself.
+        self.bell.disarm();
         Polls(polling)
     }
 

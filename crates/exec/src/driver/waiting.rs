@@ -324,6 +324,7 @@ impl Executor {
         if found {
             return Ok(Some(()));
         }
+        outlet.end_rest();
         Ok(self.await_readers(outlet, until, |outlet, until| {
             self.inner.wait(until, |_, _| ready(outlet).then_some(()))
         }))
@@ -339,6 +340,7 @@ impl Executor {
         if !outlet.has_readers() {
             return wait(outlet, until);
         }
+        outlet.end_rest();
         outlet.set_waiting(true);
         let grace = monotonic_now() + GRACE;
         let mut found = wait(outlet, Some(until.map_or(grace, |until| until.min(grace))));

@@ -3,8 +3,10 @@
 //! The lock is held for a few samples at a time: by the owner who takes, by the protocol that delivers, by
 //! the driver that empties lanes. Order of locks: the token, then a door; never the other way round.
 
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::Thread;
 
 use taut_base::Guid;
@@ -108,8 +110,8 @@ impl Peep {
 #[derive(Default)]
 pub(crate) struct Table {
     doors: Mutex<Vec<Option<Arc<Door>>>>,
-    /// One for each lane, in the order of the doors: a look for what lanes bring passes all other doors over.
-    peepholes: Mutex<Vec<Peep>>,
+    /// One for each lane, by the door's place: a look for what lanes bring passes all other doors over.
+    peepholes: Mutex<BTreeMap<u32, Vec<Peep>>>,
     /// How many lanes lead to them, so that a participant without any pays one load.
     lanes: AtomicUsize,
     /// How many threads wait at a door.
@@ -121,6 +123,9 @@ pub(crate) struct Table {
     /// Lanes that turned out broken, to be left by who has neither token nor door: reader and writer.
     broken: Mutex<Vec<(ReaderIndex, Guid)>>,
     any_broken: AtomicBool,
+    /// Where lanes are many: the value of the participant's bell since which nothing was in any of them that somebody waits
+    /// for. Whoever writes there rings.
+    quiet_since: AtomicU64,
 }
 
 impl Table {
@@ -162,8 +167,11 @@ impl Table {
     }
 
     pub fn watch(&self, door: &Door) {
-        door.watchers.fetch_add(1, Ordering::SeqCst);
+        let is_first = door.watchers.fetch_add(1, Ordering::SeqCst) == 0;
         self.watchers.fetch_add(1, Ordering::SeqCst);
+        if is_first && !door.writers.lock().is_empty() {
+            self.note_change();
+        }
     }
 
     pub fn unwatch(&self, door: &Door) {
@@ -224,6 +232,29 @@ impl Table {
         self.lanes.load(Ordering::SeqCst) <= FEW
     }
 
+    /// Is there nothing in any lane, as nobody has rung since it was looked for while the bell had this value?
+    #[inline]
+    pub fn is_quiet_since(&self, armed: Option<u64>) -> bool {
+        armed == Some(self.quiet_since.load(Ordering::SeqCst))
+    }
+
+    /// Looks whether there is something in a lane that somebody waits for, while the bell is armed with this value. Only
+    /// whoever drives does.
+    pub fn is_ready_since(&self, armed: u64) -> bool {
+        // First: who changes what is looked at does so after that, or is seen.
+        self.quiet_since.store(armed, Ordering::SeqCst);
+        let is_ready = self.is_ready();
+        if is_ready {
+            self.note_change();
+        }
+        is_ready
+    }
+
+    /// There is more to look at than before. No bell that is armed has this value.
+    fn note_change(&self) {
+        self.quiet_since.store(0, Ordering::SeqCst);
+    }
+
     pub fn has_lanes(&self) -> bool {
         self.lanes.load(Ordering::SeqCst) > 0
     }
@@ -231,22 +262,25 @@ impl Table {
     pub fn add_writer(&self, door: &Arc<Door>, writer: Guid, ringer: Ringer) {
         self.remove_writer(door, writer);
         let peep = Peep { hole: door.side().peephole(writer), writer, door: Arc::clone(door) };
-        let mut peepholes = self.peepholes.lock();
-        let at = behind(&peepholes, door.index);
-        peepholes.insert(at, peep);
-        drop(peepholes);
+        self.peepholes.lock().entry(door.index.0).or_default().push(peep);
         door.writers.lock().push((writer, ringer));
         self.lanes.fetch_add(1, Ordering::SeqCst);
+        self.note_change();
     }
 
     pub fn remove_writer(&self, door: &Door, writer: Guid) {
         let mut writers = door.writers.lock();
-        if let Some(at) = writers.iter().position(|(known, _)| *known == writer) {
-            writers.remove(at);
-            self.lanes.fetch_sub(1, Ordering::SeqCst);
-        }
+        let Some(at) = writers.iter().position(|(known, _)| *known == writer) else { return };
+        writers.remove(at);
         drop(writers);
-        self.peepholes.lock().retain(|peep| peep.door.index != door.index || peep.writer != writer);
+        self.lanes.fetch_sub(1, Ordering::SeqCst);
+        let mut peepholes = self.peepholes.lock();
+        if let Some(of_door) = peepholes.get_mut(&door.index.0) {
+            of_door.retain(|peep| peep.writer != writer);
+            if of_door.is_empty() {
+                peepholes.remove(&door.index.0);
+            }
+        }
     }
 
     /// Lanes of its readers whose writers broke their rules.
@@ -259,8 +293,8 @@ impl Table {
     /// that, and the lock of each door that may have something.
     pub fn next_wanted(&self, last: Option<ReaderIndex>) -> Option<Arc<Door>> {
         let mut peepholes = self.peepholes.lock();
-        let start = last.map_or(0, |last| behind(&peepholes, last));
-        let mut rest = peepholes.get_mut(start..)?.iter_mut();
+        let after = last.map_or(Bound::Unbounded, |last| Bound::Excluded(last.0));
+        let mut rest = peepholes.range_mut((after, Bound::Unbounded)).flat_map(|(_, of_door)| of_door);
         rest.find_map(|peep| {
             let is_wanted = |door: &Door, side: &ReaderSide| self.is_wanted_side(door, side);
             (self.may_want(peep) && Table::looks_in(peep, is_wanted)).then(|| Arc::clone(&peep.door))
@@ -294,16 +328,11 @@ impl Table {
     /// Is there something in a lane that somebody waits for?
     pub fn is_ready(&self) -> bool {
         let mut peepholes = self.peepholes.lock();
-        peepholes.iter_mut().any(|peep| {
+        peepholes.values_mut().flatten().any(|peep| {
             let may_be = peep.may_show() && self.watches(&peep.door);
             may_be && Table::looks_in(peep, |_, side| side.is_ready())
         })
     }
-}
-
-/// The place behind the peepholes of a door and all before it.
-fn behind(peepholes: &[Peep], door: ReaderIndex) -> usize {
-    peepholes.partition_point(|peep| peep.door.index.0 <= door.0)
 }
 
 /// The table as the participant sees it. Only it changes the table, so it may remember a door.
@@ -358,7 +387,7 @@ impl Doors for TableDoors {
             doors.resize(at + 1, None);
         }
         if let Some(old) = std::mem::replace(&mut doors[at], door) {
-            self.table.peepholes.lock().retain(|peep| peep.door.index != index);
+            self.table.peepholes.lock().remove(&index.0);
             self.table.lanes.fetch_sub(old.writers.lock().len(), Ordering::SeqCst);
             self.table.watchers.fetch_sub(old.watchers.load(Ordering::SeqCst), Ordering::SeqCst);
         }
@@ -386,7 +415,7 @@ mod tests {
     use taut_base::Time;
     use taut_dcps::{Endpoint, TypeSupport};
     use taut_port_udp::UdpConfig;
-    use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
+    use taut_qos::{DataWriterQos, TopicQos};
 
     use super::*;
     use crate::executor_tests::write;
@@ -405,10 +434,8 @@ mod tests {
         let config = ExecutorConfig { udp, driver: Driver::Inline, ..ExecutorConfig::default() };
         let executor = Executor::start(&config).unwrap();
         let ends = (0..count).map(|topic| {
-            let (writer, reader) = executor.inner.with(|participant, now| {
-                let reader = participant.create_reader(now, endpoint::<DataReaderQos, SubscriberQos>(topic));
-                (participant.create_writer(now, endpoint::<DataWriterQos, PublisherQos>(topic)), reader)
-            });
+            let (reader, _) = executor.create_reader(endpoint(topic)).unwrap();
+            let (writer, _) = executor.create_writer(endpoint(topic)).unwrap();
             (executor.door(reader).unwrap(), executor.outlet(writer, &DataWriterQos::default()).unwrap())
         });
         let (doors, outlets) = ends.collect();
@@ -438,6 +465,33 @@ mod tests {
             executor.run_once(Some(Time(0))).unwrap();
             assert!(table.next_wanted(None).is_none() && !table.is_ready(), "it is in the reader's cache");
         }
+    }
+
+    #[test]
+    fn many_lanes_are_looked_at_when_somebody_rings() {
+        let (executor, doors, mut outlets) = fed(FEW + 1);
+        let inner = &executor.inner;
+        let is_quiet = || inner.doors.is_quiet_since(inner.bell.armed());
+        let drive =
+            || executor.run_once(Some(monotonic_now() + taut_base::Duration::from_millis(1))).unwrap();
+        drive();
+        assert!(is_quiet());
+        // A look behind this one would wait.
+        let held = doors[0].side();
+        executor.run_once(Some(Time(0))).unwrap();
+        drop(held);
+        for turn in 0..3 {
+            let before = executor.stats().kicks;
+            write(&executor, &mut outlets[3], turn);
+            assert_eq!(executor.stats().kicks, before + 1);
+            drive();
+            while !is_quiet() {
+                drive();
+            }
+            assert!(!doors[3].side().is_ready(), "it is in the reader's cache");
+        }
+        inner.doors.watch(&doors[0]);
+        assert!(!is_quiet(), "somebody wants to know what is there already");
     }
 
     #[test]

@@ -5,10 +5,11 @@
 //! then, and whenever it does not come to that, samples come the usual way. Order of locks: a token, then
 //! a route or a door; never two tokens.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use taut_base::{Guid, GuidPrefix, SequenceNumber};
+use taut_base::{Duration, Guid, GuidPrefix, SequenceNumber, Time};
 use taut_dcps::{DomainParticipant, Match};
 use taut_lock::{Mutex, MutexGuard};
 use taut_mem::Region;
@@ -20,6 +21,7 @@ use taut_rtps::WriterIndex;
 
 use crate::access::tell_wall_clock_to;
 use crate::account::jobs::JobClass;
+use crate::clock::monotonic_now;
 use crate::core::Core;
 use crate::executor::Inner;
 use crate::lanes::neighbours::{HOST_PROPERTY, Neighbour};
@@ -40,6 +42,10 @@ struct Offer {
 /// Offers of this process that wait for their match; those of neighbours have a bound of their own
 /// ([`crate::lanes::pairs::PAIRS`]). Lower and who matches late stays with UDP, higher takes more memory.
 const OFFERS: usize = 4_096;
+
+/// How long one who makes an end follows what has matched. Lower and the first samples between two ends of a participant that
+/// has many go through the protocol, higher and who makes an end does for longer what whoever drives could do.
+const OWN: Duration = Duration::from_millis(2);
 
 /// Steps of a round in which the lanes of one reader are emptied; the next round goes on. Lower takes more rounds, higher lets
 /// a quick writer hold up other readers and the network for longer.
@@ -82,9 +88,27 @@ pub(crate) struct Joins {
     routes: Mutex<BTreeMap<WriterIndex, Arc<Route>>>,
     /// Offers of this process to its readers, by writer and reader, that have come before the match.
     offers: Mutex<BTreeMap<(Guid, Guid), Offer>>,
+    /// What the protocol has matched, and nobody has followed yet; how much that is.
+    left: Mutex<VecDeque<Match>>,
+    count: AtomicUsize,
+    /// Held by the thread that follows it: one at a time, as a match may be followed by its end.
+    following: Mutex<()>,
 }
 
 impl Joins {
+    /// Is there something to follow?
+    #[inline]
+    pub fn is_any_left(&self) -> bool {
+        self.count.load(Ordering::SeqCst) > 0
+    }
+
+    fn next_left(&self) -> Option<Match> {
+        let mut left = self.left.lock();
+        let next = left.pop_front();
+        self.count.store(left.len(), Ordering::SeqCst);
+        next
+    }
+
     pub fn route(&self, index: WriterIndex) -> Arc<Route> {
         Arc::clone(self.routes.lock().entry(index).or_default())
     }
@@ -101,28 +125,59 @@ impl Joins {
 }
 
 impl Inner {
-    /// Follows what the protocol has matched. Called without the token.
-    pub fn join(&self, matches: Vec<Match>) {
-        for Match { writer, reader, offered, matched } in matches {
-            if !matched {
-                self.forget_return(if offered { reader.prefix } else { writer.prefix });
+    /// Leaves what the protocol has matched to whoever drives: whoever has found it may be about to write, and what follows
+    /// from one match may bring another one. Called without the token.
+    pub fn leave_matches(&self, matches: Vec<Match>) {
+        if matches.is_empty() {
+            return;
+        }
+        let mut left = self.joins.left.lock();
+        left.extend(matches);
+        self.joins.count.store(left.len(), Ordering::SeqCst);
+        drop(left);
+        if !self.kick() && !self.role.is_served() {
+            self.call_background();
+        }
+    }
+
+    /// Follows what was left until then, one match at least; not from within, and not beside another thread, which goes on.
+    /// Called without the token.
+    pub fn follow_matches(&self, until: Time) {
+        let Some(_following) = self.joins.following.try_lock() else { return };
+        while let Some(next) = self.joins.next_left() {
+            self.follow(next);
+            if until <= monotonic_now() {
+                break;
             }
-            match (offered, matched) {
-                (true, true) => self.offer(writer, reader),
-                (true, false) => self.withdraw(writer, reader),
-                (false, true) => {
-                    if self.is_neighbour(writer.prefix) {
-                        self.meet(writer.prefix);
-                    }
-                    let offer = self.joins.offers.lock().remove(&(writer, reader));
-                    if let Some(offer) = offer {
-                        self.consider(reader, offer);
-                    } else if let Some(neighbour) = self.neighbours.find(writer.prefix) {
-                        self.accept_there(&neighbour, (writer, reader));
-                    }
+        }
+    }
+
+    /// The same for who has made an end: where both ends are here it finds them joined.
+    pub fn follow_own_matches(&self) {
+        if self.joins.is_any_left() {
+            self.follow_matches(monotonic_now() + OWN);
+        }
+    }
+
+    fn follow(&self, Match { writer, reader, offered, matched }: Match) {
+        if !matched {
+            self.forget_return(if offered { reader.prefix } else { writer.prefix });
+        }
+        match (offered, matched) {
+            (true, true) => self.offer(writer, reader),
+            (true, false) => self.withdraw(writer, reader),
+            (false, true) => {
+                if Process::this().find(writer.prefix).is_none() && self.is_neighbour(writer.prefix) {
+                    self.meet(writer.prefix);
                 }
-                (false, false) => self.forget(writer, reader),
+                let offer = self.joins.offers.lock().remove(&(writer, reader));
+                if let Some(offer) = offer {
+                    self.consider(reader, offer);
+                } else if let Some(neighbour) = self.neighbours.find(writer.prefix) {
+                    self.accept_there(&neighbour, (writer, reader));
+                }
             }
+            (false, false) => self.forget(writer, reader),
         }
     }
 
@@ -488,7 +543,7 @@ impl Inner {
     /// Empties the lanes that somebody waits for: who watches a reader, or a writer that wants room. Others come first between
     /// two steps of that.
     pub fn pull_lanes(&self, core: &mut MutexGuard<'_, Core>) {
-        if !self.doors.has_lanes() {
+        if !self.doors.has_lanes() || self.doors.is_quiet_since(self.bell.armed()) {
             return;
         }
         let mut last = None;
@@ -535,7 +590,7 @@ fn is_reliable(participant: &DomainParticipant, endpoint: Guid) -> bool {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::Ordering;
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use taut_dcps::Endpoint;
     use taut_qos::DataReaderQos;
@@ -543,9 +598,9 @@ mod tests {
 
     use super::*;
     use crate::Executor;
-    use crate::executor_tests::{endpoint, executor_with_lanes};
+    use crate::executor_tests::{endpoint, executor_with_lanes, write};
 
-    const LIMIT: Duration = Duration::from_secs(20);
+    const LIMIT: std::time::Duration = std::time::Duration::from_secs(20);
 
     fn guids(executor: &Executor, writer: WriterIndex, reader: ReaderIndex) -> (Guid, Guid) {
         executor.inner.peek(|core| {
@@ -596,6 +651,37 @@ mod tests {
         assert!(inner.route_of(writer).unwrap().is_here(reader).is_some());
         inner.offer_here(inner, writer, unmatched);
         assert!(inner.joins.offers.lock().is_empty(), "nobody takes it away again");
+    }
+
+    /// A match may bring others, in other participants too: to follow them on the stack of who writes would take as long as it
+    /// takes to join them all, and as much stack.
+    #[test]
+    fn who_writes_follows_no_match_and_whoever_drives_does() {
+        let (executor, writer, _) = executor_with_lanes();
+        let mut outlet = executor.outlet(writer, &Default::default()).unwrap();
+        let inner = &executor.inner;
+        let made = inner.with(|of, now| of.create_reader(now, endpoint(DataReaderQos::default())));
+        let (writer, reader) = guids(&executor, writer, made);
+        let is_joined = || inner.route_of(writer).unwrap().is_here(reader).is_some();
+        write(&executor, &mut outlet, 1);
+        assert!(inner.joins.is_any_left() && !is_joined());
+        while inner.joins.is_any_left() {
+            executor.run_once(Some(Time(0))).unwrap();
+        }
+        assert!(is_joined());
+    }
+
+    #[test]
+    fn one_that_sleeps_wakes_for_a_match() {
+        let (executor, writer, reader) = executor_with_lanes();
+        let inner = &executor.inner;
+        let (writer, reader) = guids(&executor, writer, reader);
+        inner.holding.fall_asleep(Time::NEVER, Time::NEVER);
+        inner.leave_matches(vec![Match { writer, reader, offered: true, matched: false }]);
+        assert_eq!(inner.holding.sleeps_until(), Time(i64::MIN));
+        assert!(inner.route_of(writer).unwrap().is_here(reader).is_some(), "not at once");
+        inner.follow_matches(Time(0));
+        assert!(inner.route_of(writer).unwrap().is_here(reader).is_none() && !inner.joins.is_any_left());
     }
 
     /// A reader may be deleted, and the next one get its place, as soon as somebody else has the token: the lane would be

@@ -474,7 +474,7 @@ fn who_comes_while_a_write_waits_may_take_its_place_in_the_lane() {
     (0..before).for_each(|n| pair.write(n).unwrap());
     let reads = DataReaderQos { history: History::KeepAll, ..DataReaderQos::default() };
     let reads = DataReaderQos { reliability: pair.writes.reliability, ..reads };
-    let beside = pair.near.inner.with(|p, now| p.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
+    let (beside, _) = pair.near.create_reader(endpoint(reads)).unwrap();
     let mut taken = Vec::new();
     for n in before..SAMPLES {
         pair.write(n).unwrap();

@@ -16,16 +16,16 @@ use crate::sync::{AtomicBool, Ordering};
 
 /// A write that begins so soon after the last has ended belongs to its burst. Lower and a sample that takes some
 /// time to encode is taken for one that is alone, higher and so is an answer to one that has been sent.
-const AT_ONCE: Duration = Duration::from_micros(2);
+pub(crate) const AT_ONCE: Duration = Duration::from_micros(2);
 
 /// So many samples of a burst are sent at once. Lower holds up bursts that are over soon, higher sends more
 /// datagrams for a stream that stops now and then.
-const FIRST: u32 = 16;
+pub(crate) const FIRST: u32 = 16;
 
 /// A pause that may not be the writer's own: the system took its processor away. The burst goes on after it, once
 /// a few samples have come as quickly as before. Lower takes more bursts for ended, higher more answers for part
 /// of a burst.
-const INTERRUPTED: Duration = Duration::from_micros(50);
+pub(crate) const INTERRUPTED: Duration = Duration::from_micros(50);
 const FIRST_AGAIN: u32 = 2;
 
 /// After so many bursts as long as the one before, and longer than what is sent at once, the next is expected to be as
@@ -46,7 +46,7 @@ const LONGEST_EXPECTED: Duration = Duration::from_micros(50);
 
 /// The longest that a burst's sample waits. Lower wakes the driver more often, higher keeps the last sample of a
 /// long burst longer.
-const LONGEST: Duration = Duration::from_micros(200);
+pub(crate) const LONGEST: Duration = Duration::from_micros(200);
 
 /// How much later than that the driver sends it. A writer that goes on does so itself: lower and the driver is in
 /// its way, higher and the end of a burst waits longer.
@@ -91,7 +91,7 @@ impl Waits {
 
     /// Has the calling thread waited since then? Of another one that is not known.
     #[inline]
-    fn has_more(self) -> bool {
+    pub fn has_more(self) -> bool {
         let now = Waits::now();
         now.thread == self.thread && now.count != self.count
     }

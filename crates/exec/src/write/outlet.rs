@@ -7,24 +7,29 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use taut_base::{Error, Guid, Result, SequenceNumber, Timestamp};
+use taut_base::{Error, Guid, Result, SequenceNumber, Time, Timestamp};
 use taut_dcps::{Write, cell};
 use taut_lock::Mutex;
 use taut_mem::Region;
 use taut_mem::lane::{Commit, Feedback, INLINE, Lane, LaneWriter, MAX_CELLS, Peer, Slot};
 use taut_port_shm::Memory;
 use taut_qos::{DataWriterQos, DestinationOrderKind, History};
+use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{Link, WriterIndex};
 
+use crate::clock::monotonic_now;
 use crate::config::LaneMemory;
 use crate::driver::waiting::Spin;
+use crate::executor::Inner;
 use crate::hooks::to_log;
 use crate::lanes::ringer::Ringer;
+use crate::sync::AtomicI64;
 use crate::write::burst::{Burst, Suspension};
 use crate::write::left::Line;
 use crate::write::payload::{Payload, Place};
 use crate::write::promises::Promise;
 use crate::write::slow::Blame;
+use crate::write::wakes::{Sleepers, TOGETHER, Wakes};
 
 /// Samples that a lane holds. Lower and a writer that is faster than its readers for a moment leaves the
 /// lane, higher and what it writes is no longer in the cache when they come: 64 kB.
@@ -75,10 +80,30 @@ fn own_memory() -> Region {
 
 /// Where a writer's lane leads: changed by whoever joins readers, looked at by the writer's owner before
 /// each write.
-#[derive(Default)]
 pub(crate) struct Route {
     version: AtomicU64,
     ends: Mutex<Ends>,
+    /// Until when who sleeps there is left asleep.
+    left_asleep: AtomicI64,
+}
+
+impl Default for Route {
+    fn default() -> Route {
+        let left_asleep = AtomicI64::new(Time::NEVER.0);
+        Route { version: AtomicU64::default(), ends: Mutex::default(), left_asleep }
+    }
+}
+
+impl Sleepers for Route {
+    fn left_until(&self) -> &AtomicI64 {
+        &self.left_asleep
+    }
+
+    fn wake(&self) {
+        let ends = self.ends.lock();
+        let ringers = ends.readers.iter().flat_map(|(.., ringers)| ringers);
+        ringers.filter(|ringer| ringer.bell.armed().is_some()).for_each(Ringer::ring);
+    }
 }
 
 #[derive(Default)]
@@ -192,6 +217,8 @@ pub struct Outlet {
     waits: bool,
     pub(crate) spin: Spin,
     pub(crate) burst: Burst,
+    pub(crate) wakes: Wakes,
+    may_rest: bool,
     /// Where its writes are left while the token is taken.
     pub(crate) line: Line,
     pub(crate) blame: Blame,
@@ -216,6 +243,7 @@ impl Outlet {
     ) -> Outlet {
         let is_by_source = qos.destination_order == DestinationOrderKind::BySourceTimestamp;
         let source_order = is_by_source.then(|| Timestamp::from_bits(0));
+        let limit = qos.resource_limits.max_samples.map_or(u64::MAX, u64::from);
         let notes_calls = tells_anatomy || promise.is_some() || is_by_source;
         Outlet {
             index,
@@ -229,13 +257,15 @@ impl Outlet {
             last: SequenceNumber::ZERO,
             given: SequenceNumber::ZERO,
             gone: SequenceNumber::ZERO,
-            limit: qos.resource_limits.max_samples.map_or(u64::MAX, u64::from),
+            limit,
             counts_instances: qos.history == History::KeepAll
                 && qos.resource_limits.max_samples_per_instance.is_some(),
             waits: false,
             spin: Spin::default(),
             burst: Burst::new(qos.latency_budget),
+            wakes: Wakes::default(),
             line: Line::of(qos.transport_priority),
+            may_rest: Line::of(qos.transport_priority) == Line::Others && limit >= 2 * TOGETHER as u64,
             blame: Blame::new(qos),
             promise,
             tells_anatomy,
@@ -251,6 +281,7 @@ impl Outlet {
 
     /// It goes in the child of a fork: its lane, which others see, is the parent's, who goes on with it.
     pub fn leave_to_parent(&mut self) {
+        self.wakes = Wakes::default();
         std::mem::forget((self.lane.take(), Arc::clone(&self.route)));
     }
 
@@ -320,6 +351,7 @@ impl Outlet {
     /// Has every reader of the lane read all?
     pub(crate) fn is_read(&mut self) -> bool {
         self.refresh();
+        self.end_rest();
         self.lane.as_ref().is_none_or(|lane| !self.has_readers || lane.unread() == 0)
     }
 
@@ -411,7 +443,7 @@ impl Outlet {
 
     /// Puts the next change into its place in the lane, if it is to go there, and wakes who sleeps.
     #[inline]
-    pub(crate) fn commit(&mut self, write: &Write, payload: &mut Payload<'_>) {
+    pub(crate) fn commit(&mut self, write: &Write, payload: &mut Payload<'_>, inner: &Inner) {
         self.last = self.last.next();
         if let Some(lane) = self.lane.as_mut().filter(|_| write.in_lane) {
             let meta = cell::meta(self.last, write);
@@ -432,14 +464,50 @@ impl Outlet {
         }
         // After the fence. [W]
         if write.in_lane {
-            self.ring();
+            self.ring(write, inner);
         }
         payload.drop_into(self);
     }
 
-    /// Wakes the participants that sleep, once for each time they do. The caller has fenced.
+    /// Wakes the participants that sleep, if they are not left asleep for more. The caller has fenced.
     #[inline]
-    fn ring(&mut self) {
+    fn ring(&mut self, write: &Write, inner: &Inner) {
+        for (ringer, rung) in &self.bells {
+            if let Some(value) = ringer.bell.armed()
+                && value != *rung
+            {
+                return self.ring_or_rest(write, inner);
+            }
+        }
+        if self.wakes.is_owed() {
+            self.ring_or_rest(write, inner);
+        }
+    }
+
+    #[inline(never)]
+    fn ring_or_rest(&mut self, write: &Write, inner: &Inner) {
+        let (now, may_rest) = (write.called, self.may_rest && write.kind == ChangeKind::Alive);
+        if may_rest && self.wakes.goes_on(self.last, now) {
+            return;
+        }
+        let until = self.wakes.allows(self.last, now).filter(|_| may_rest);
+        if until.is_some_and(|until| inner.leave_asleep(&self.route, &mut self.wakes, now, until)) {
+            return;
+        }
+        self.wake_sleepers();
+    }
+
+    /// Wakes who was left asleep.
+    #[inline]
+    pub(crate) fn end_rest(&mut self) {
+        if self.wakes.is_owed() {
+            self.wake_sleepers();
+        }
+    }
+
+    /// Wakes the participants that sleep, once for each time they do.
+    fn wake_sleepers(&mut self) {
+        self.route.left_asleep.store(Time::NEVER.0, Ordering::Release);
         for (ringer, rung) in &mut self.bells {
             if let Some(value) = ringer.bell.armed()
                 && value != *rung
@@ -448,6 +516,13 @@ impl Outlet {
                 ringer.ring();
             }
         }
+        self.wakes.end(self.last, monotonic_now());
+    }
+}
+
+impl Drop for Outlet {
+    fn drop(&mut self) {
+        self.end_rest();
     }
 }
 

@@ -62,7 +62,12 @@ impl Promises {
             deadlines.next()?.max(Time(self.rests_until.load(Ordering::SeqCst)))
         };
         // Most often it is later than that of another instance, or the same as before.
-        (next.0 < self.next.fetch_min(next.0, Ordering::SeqCst)).then_some(next)
+        self.hasten(next).then_some(next)
+    }
+
+    /// They are looked at then, too. Returns whether that is before all that the driver knows of.
+    pub fn hasten(&self, next: Time) -> bool {
+        next.0 < self.next.fetch_min(next.0, Ordering::SeqCst)
     }
 
     /// After a look: the next one is not at once, unless something is left to be told.

@@ -1,5 +1,6 @@
 //! Writes: by who has the token, or left to who has it, alone or with others; and what is sent of them.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use taut_base::Time;
@@ -15,6 +16,8 @@ use crate::core::Core;
 use crate::executor::Inner;
 use crate::write::burst::Burst;
 use crate::write::left::Line;
+use crate::write::outlet::Route;
+use crate::write::wakes::Wakes;
 
 /// Writes of each line that wait for the holder of the token. Full, the caller waits for the token itself.
 pub(crate) const QUEUE: usize = 256;
@@ -144,6 +147,27 @@ impl Inner {
             return false;
         }
         core.held.until > core.now
+    }
+
+    /// Leaves who sleeps in a lane's readers to whoever drives, to be woken then. `false` if nobody drives who would.
+    #[cold]
+    pub fn leave_asleep(&self, route: &Arc<Route>, wakes: &mut Wakes, now: Time, until: Time) -> bool {
+        if !std::mem::replace(&mut wakes.is_known, true) {
+            self.owed.asleep.know(route);
+        }
+        let is_first = self.owed.leave_asleep(route, until);
+        // Who gives the role back, goes away with it or runs listeners looks after that for whom is left asleep.
+        if self.holding.is_telling() {
+            return false;
+        }
+        if !self.role.is_served() {
+            self.call_background();
+            return false;
+        }
+        if is_first && self.holding.oversleeps(false, until, Time::NEVER) {
+            self.remind(now, until, Time::NEVER);
+        }
+        true
     }
 
     /// Sends what waits for company: there is no more of it.
