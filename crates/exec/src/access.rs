@@ -148,9 +148,9 @@ impl Executor {
             participant.set_wall_clock(monotonic_now(), wall_clock_now());
             let index = participant.create_reader(now, endpoint);
             (index, participant.core().reader(index).map_or(Guid::UNKNOWN, |reader| reader.guid))
-        });
+        })?;
         self.inner.follow_own_matches();
-        made
+        Ok(made)
     }
 
     /// Makes a writer. Returns also its name.
@@ -163,9 +163,9 @@ impl Executor {
         let made = self.with(|participant, now| {
             let index = participant.create_writer(now, endpoint);
             (index, participant.core().writer(index).map_or(Guid::UNKNOWN, |writer| writer.guid))
-        });
+        })?;
         self.inner.follow_own_matches();
-        made
+        Ok(made)
     }
 
     /// The door of a reader that was just created.
@@ -381,11 +381,8 @@ impl Executor {
         write.source_timestamp = Some(moment.timestamp);
         write.called = moment.begun.unwrap_or_else(monotonic_now);
         outlet.burst.announce(moment.begun);
-        let mut allowed = check_size(payload.len);
-        if outlet.notes_calls && allowed.is_ok() {
-            allowed = note_call(outlet, write, moment);
-        }
-        if let Err(error) = allowed {
+        let noted = |()| if outlet.notes_calls { note_call(outlet, write, moment) } else { Ok(()) };
+        if let Err(error) = check_size(payload.len).and_then(noted) {
             payload.drop_into(outlet);
             return Err(error);
         }

@@ -390,7 +390,7 @@ impl Executor {
         Process::this().unregister(self.inner.prefix);
         self.inner.with(|participant, _| participant.leave());
         (0..LEAVE_STEPS).any(|_| self.tell_all());
-        self.inner.follow_matches(Time::NEVER);
+        self.inner.follow_ends();
         self.inner.closing.store(true, Ordering::SeqCst);
         self.inner.kick();
         if let Some(background) = self.background.take() {

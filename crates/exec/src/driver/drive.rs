@@ -164,7 +164,8 @@ impl Inner {
         busy |= self.role.is_wanted();
         // Nor has who ended the participant before that, or left matches.
         busy |= self.closing.load(Ordering::SeqCst) || self.joins.is_any_left();
-        // Neither has who promised to write again, left somebody asleep, or is to connect again, before it was said until when the driver sleeps.
+        // Neither has who promised to write again, left somebody asleep, or is to connect again, before it was said until when
+        // the driver sleeps.
         busy |= self.owed.next().min(self.neighbours.next_look()) < wake_at;
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
         let mut just_now = None;
@@ -304,23 +305,12 @@ impl Inner {
         self.send(&mut core, TxClass::Data);
         self.give_way(&mut core);
         // Most often a sample was all that there was.
-        let idle_until = core.idle_until().filter(|_| !has_meta && !self.joins.is_any_left());
+        let idle_until = core.idle_until().filter(|_| !has_meta && !self.has_to_follow(&core));
         if idle_until.is_none() {
             self.run_lower_jobs(&mut core, readable);
-            if self.joins.is_any_left() {
-                core = self.follow_some(core);
-            }
+            self.follow_some(&mut core);
         }
         (core, idle_until)
-    }
-
-    /// Follows some of what has matched; the next round goes on. Returns the token.
-    #[cold]
-    fn follow_some<'a>(&'a self, core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        let until = core.now + HEARS_AFTER;
-        self.give_back(core);
-        self.follow_matches(until);
-        self.enter()
     }
 
     /// What is below the user's samples.

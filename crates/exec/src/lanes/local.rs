@@ -23,6 +23,7 @@ use crate::access::tell_wall_clock_to;
 use crate::account::jobs::JobClass;
 use crate::clock::monotonic_now;
 use crate::core::Core;
+use crate::driver::drive::HEARS_AFTER;
 use crate::executor::Inner;
 use crate::lanes::neighbours::{HOST_PROPERTY, Neighbour};
 use crate::lanes::pairs::{PAIRS, Pair, Stage};
@@ -102,6 +103,12 @@ impl Joins {
         self.count.load(Ordering::SeqCst) > 0
     }
 
+    fn leave(&self, matches: impl Iterator<Item = Match>) {
+        let mut left = self.left.lock();
+        left.extend(matches);
+        self.count.store(left.len(), Ordering::SeqCst);
+    }
+
     fn next_left(&self) -> Option<Match> {
         let mut left = self.left.lock();
         let next = left.pop_front();
@@ -131,13 +138,32 @@ impl Inner {
         if matches.is_empty() {
             return;
         }
-        let mut left = self.joins.left.lock();
-        left.extend(matches);
-        self.joins.count.store(left.len(), Ordering::SeqCst);
-        drop(left);
+        self.joins.leave(matches.into_iter());
         if !self.kick() && !self.role.is_served() {
             self.call_background();
         }
+    }
+
+    /// Has something matched that nobody has followed?
+    #[inline]
+    pub fn has_to_follow(&self, core: &Core) -> bool {
+        core.participant.has_matches() || self.joins.is_any_left()
+    }
+
+    /// Whoever drives follows some of what has matched before it is told: who waits for a match finds the two joined, as far as
+    /// they are here. The next round goes on. Others may have the token meanwhile.
+    pub fn follow_some(&self, core: &mut MutexGuard<'_, Core>) {
+        if !self.has_to_follow(core) {
+            return;
+        }
+        self.joins.leave(std::iter::from_fn(|| core.participant.poll_match()));
+        let until = core.now + HEARS_AFTER;
+        core.accounts.end_round();
+        MutexGuard::unlocked_fair(core, || {
+            self.help();
+            self.follow_matches(until);
+        });
+        core.enter(None);
     }
 
     /// Follows what was left until then, one match at least; not from within, and not beside another thread, which goes on.
@@ -156,6 +182,16 @@ impl Inner {
     pub fn follow_own_matches(&self) {
         if self.joins.is_any_left() {
             self.follow_matches(monotonic_now() + OWN);
+        }
+    }
+
+    /// The same of the last ones, when the participant ends: nobody is joined any more.
+    pub fn follow_ends(&self) {
+        let Some(_following) = self.joins.following.try_lock() else { return };
+        while let Some(next) = self.joins.next_left() {
+            if !next.matched {
+                self.follow(next);
+            }
         }
     }
 
@@ -592,7 +628,7 @@ mod tests {
     use std::sync::atomic::Ordering;
     use std::time::Instant;
 
-    use taut_dcps::Endpoint;
+    use taut_dcps::{Endpoint, Entity};
     use taut_qos::DataReaderQos;
     use taut_rtps::ReaderIndex;
 
@@ -665,10 +701,30 @@ mod tests {
         let is_joined = || inner.route_of(writer).unwrap().is_here(reader).is_some();
         write(&executor, &mut outlet, 1);
         assert!(inner.joins.is_any_left() && !is_joined());
-        while inner.joins.is_any_left() {
+        let limit = Instant::now() + LIMIT;
+        while inner.joins.is_any_left() && Instant::now() < limit {
             executor.run_once(Some(Time(0))).unwrap();
         }
         assert!(is_joined());
+    }
+
+    /// Who waits for a match would write the first samples by another way, and take memory for the lane later.
+    #[test]
+    fn whoever_drives_joins_before_it_tells_of_a_match() {
+        let (executor, index, _) = executor_with_lanes();
+        let inner = &executor.inner;
+        executor.run_once(Some(Time(0))).unwrap();
+        let made = inner.peek(|core| {
+            let (participant, now) = (&mut core.participant, core.now);
+            participant.create_reader(now, endpoint(DataReaderQos::default()))
+        });
+        let (writer, reader) = guids(&executor, index, made);
+        let (route, told) = (inner.route_of(writer).unwrap(), Arc::new(Mutex::new(Vec::new())));
+        let seen = Arc::clone(&told);
+        let listener = move |_| seen.lock().push(route.is_here(reader).is_some());
+        executor.set_listener(Entity::Writer(index), Some(Box::new(listener))).unwrap();
+        executor.run_once(Some(Time(0))).unwrap();
+        assert_eq!(told.lock().first(), Some(&true));
     }
 
     #[test]

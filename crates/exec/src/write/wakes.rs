@@ -26,7 +26,9 @@ const SOON: Duration = Duration::from_micros(50);
 /// a burst that they take part in.
 const MANY: i64 = 8;
 
-/// The wake-ups of one writer, in the hands of its owner.
+/// The wake-ups of one writer, in the hands of its owner. They have a rule of their own for what a burst is, not
+/// [`Burst`](crate::write::burst::Burst)'s, as that looks at each write, and a lane's writer only at those that find somebody
+/// asleep.
 #[derive(Default)]
 pub(crate) struct Wakes {
     /// When the burst began, and how many samples it has that came at once.
@@ -44,8 +46,7 @@ pub(crate) struct Wakes {
 }
 
 impl Wakes {
-    /// Are they left asleep for this sample, too? Most often nobody was asleep, and nobody looks at what that says.
-    #[inline]
+    /// Are they left asleep for this sample, too?
     pub fn goes_on(&self, sample: SequenceNumber, now: Time) -> bool {
         self.rest.is_some_and(|(last, until)| sample < last && now < until)
     }
@@ -245,12 +246,12 @@ mod tests {
         assert!(monotonic_now().since(waited.ended) < Duration(5_000_000), "a wait for room is no pause");
     }
 
-    struct Some1 {
+    struct Sleeper {
         until: AtomicI64,
         woken: AtomicUsize,
     }
 
-    impl Sleepers for Some1 {
+    impl Sleepers for Sleeper {
         fn left_until(&self) -> &AtomicI64 {
             &self.until
         }
@@ -262,9 +263,9 @@ mod tests {
 
     #[test]
     fn who_is_left_asleep_is_woken_when_his_time_is_over_or_nobody_will() {
-        let asleep = Asleep::<Some1>::default();
+        let asleep = Asleep::<Sleeper>::default();
         let one = || {
-            let one = Some1 { until: AtomicI64::new(Time::NEVER.0), woken: AtomicUsize::new(0) };
+            let one = Sleeper { until: AtomicI64::new(Time::NEVER.0), woken: AtomicUsize::new(0) };
             let one = Arc::new(one);
             asleep.know(&one);
             one
