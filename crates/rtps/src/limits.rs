@@ -150,9 +150,12 @@ pub const SAID: usize = 4_096;
 pub const PEERS: usize = 4_096;
 /// Endpoints of one peer.
 pub const ENDPOINTS_PER_PEER: usize = 16_384;
-/// Endpoints that a peer names, or events that come of them, in one step. Lower costs a step for each, with a look for
-/// samples behind it, higher makes a step longer that samples may wait for.
-pub const INBOX_STEP: usize = 32;
+/// Endpoints that a peer names, matches of them, and events that come of both, in one step. Lower costs a step for each, with a
+/// look for samples behind it, higher makes a step longer that samples may wait for: a match takes some 10 us.
+pub const INBOX_STEP: usize = 16;
+/// The same with the datagram that brings them, if nothing is left of those before it: a driver receives some in one step. Lower
+/// has more of them wait for a step of their own, higher makes that one longer.
+pub const INBOX_AT_ONCE: usize = 8;
 /// Locators of one entity that are used.
 pub const LOCATORS: usize = 16;
 /// Matches or endpoints of a peer that one step is about where it is forgotten, or all its matches change. Lower costs a

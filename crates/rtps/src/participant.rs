@@ -13,7 +13,7 @@ use taut_wire::Header;
 
 use crate::anatomy::{Anatomy, Passage};
 use crate::counters::{Counters, bump};
-use crate::discovery::{Announcements, Database, Local, LocalKind, Outbound, Spdp, Topics};
+use crate::discovery::{Announcements, Database, Found, Local, LocalKind, Outbound, Spdp, Topics};
 use crate::event::Event;
 use crate::flow::{Flow, MaxRate};
 use crate::history_cache::CacheChange;
@@ -183,6 +183,8 @@ pub struct Participant {
     pub(crate) builtin: crate::discovery::Builtin,
     /// Changes of built-in writers, for discovery.
     pub(crate) inbox: VecDeque<CacheChange>,
+    /// What is yet to be done for the last of those.
+    pub(crate) found: Found,
     /// A known peer that has announced itself again; `None` between calls.
     pub(crate) announced: Option<GuidPrefix>,
     /// Readers that may have something to acknowledge; empty between calls.
@@ -224,6 +226,7 @@ impl Participant {
             liveliness: Liveliness::default(),
             builtin: crate::discovery::Builtin::default(),
             inbox: VecDeque::new(),
+            found: Found::default(),
             announced: None,
             woken: Vec::new(),
             revived: Vec::new(),
@@ -286,7 +289,7 @@ impl Participant {
                 Timer::Look(prefix) => self.look_more(now, prefix),
                 Timer::Peer(prefix) => self.on_peer_timer(now, prefix),
                 Timer::Inbox => {
-                    self.handle_inbox(now);
+                    self.handle_inbox(now, limits::INBOX_STEP);
                     // It is a step of its own: what is left is due at once, and others come first.
                     return budget;
                 }

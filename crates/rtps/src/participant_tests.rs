@@ -97,7 +97,7 @@ fn a_step_finds_so_many_endpoints_and_the_next_ones_the_rest() {
     }
     let datagrams = both.send(0, 0);
     let at_once = both.known();
-    assert!(at_once > 0 && at_once <= datagrams * limits::INBOX_STEP, "{at_once} in {datagrams}");
+    assert!(datagrams > 1 && at_once > 0 && at_once <= limits::INBOX_AT_ONCE, "{at_once} in {datagrams}");
     assert!(at_once < ENDPOINTS && both.ends[1].next_timeout() <= Some(Both::NOW));
     while both.known() < ENDPOINTS {
         let before = both.known();
@@ -105,6 +105,39 @@ fn a_step_finds_so_many_endpoints_and_the_next_ones_the_rest() {
         let found = both.known() - before;
         assert!(found > 0 && found <= limits::INBOX_STEP, "{found}");
     }
+}
+
+#[test]
+fn a_step_matches_or_parts_so_many_and_the_next_ones_the_rest() {
+    const READERS: usize = 100;
+    let mut both = Both::new();
+    for _ in 0..READERS {
+        both.ends[1].create_reader(Both::NOW, endpoint(), &mut Nowhere);
+    }
+    while both.send(1, usize::MAX) + both.send(0, usize::MAX) > 0 {}
+    let matched = |both: &Both| {
+        let here = &both.ends[1];
+        here.local_endpoints().map(|own| here.database().matches(own.guid.entity).count()).sum::<usize>()
+    };
+    let writer = both.ends[0].create_writer(Both::NOW, endpoint(), &mut Nowhere);
+    for wanted in [READERS, 0] {
+        let mut before = matched(&both);
+        both.send(0, 0);
+        let at_once = matched(&both).abs_diff(before);
+        assert!(at_once > 0 && at_once <= limits::INBOX_AT_ONCE, "{at_once}");
+        before = matched(&both);
+        while before != wanted {
+            both.ends[1].on_timeout(Both::NOW, usize::MAX);
+            let so_many = matched(&both).abs_diff(before);
+            assert!(so_many > 0 && so_many <= limits::INBOX_STEP, "{so_many}");
+            before = matched(&both);
+        }
+        // What it says to them is no part of this.
+        while both.send(1, usize::MAX) + both.send(0, usize::MAX) > 0 {}
+        both.ends[0].delete_writer(Both::NOW, writer, &mut Nowhere);
+    }
+    both.ends[1].on_timeout(Both::NOW, usize::MAX);
+    assert_eq!(both.known(), 0, "the writer has gone");
 }
 
 #[test]

@@ -69,6 +69,8 @@ impl Participant {
             reflected: false,
             timestamp: None,
         };
+        // What is left of datagrams before this one has a timer: it is no part of each that comes meanwhile.
+        let is_first = !self.has_to_find();
         let mut submessages = Submessages::new(rest);
         while let Some(framed) = submessages.next_framed() {
             let handled = framed.and_then(|framed| self.on_framed(now, &mut source, framed, frame, sink));
@@ -81,8 +83,8 @@ impl Participant {
                 break;
             }
         }
-        if !self.inbox.is_empty() {
-            self.handle_inbox(now);
+        if is_first && !self.inbox.is_empty() {
+            self.handle_inbox(now, limits::INBOX_AT_ONCE);
         }
         if let Some(prefix) = self.announced.take() {
             // Only now, as its writers may have said in the same datagram what they have.

@@ -48,6 +48,28 @@ fn check(writer: &EndpointData, reader: &EndpointData, local_is_writer: bool) ->
     if why.is_empty() { Ok(()) } else { Err(Refusal::Qos(why)) }
 }
 
+/// An endpoint that a peer has named, and what it is yet to be matched with here, or, if it `ends`, to be parted from: the last
+/// of them is next. So a step has as much of that as it may.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub remote: Guid,
+    locals: Vec<EntityId>,
+    ends: bool,
+}
+
+impl Found {
+    fn begin(&mut self, remote: Guid, locals: impl Iterator<Item = EntityId>, ends: bool) {
+        (self.remote, self.ends) = (remote, ends);
+        self.locals.extend(locals);
+        self.locals.reverse();
+    }
+
+    #[inline]
+    pub fn is_any_left(&self) -> bool {
+        !self.locals.is_empty() || self.ends
+    }
+}
+
 impl Participant {
     /// Matches a new local endpoint with all known endpoints of its topic.
     pub(crate) fn match_local_endpoint(&mut self, now: Time, local: EntityId, sink: &mut dyn Sink) {
@@ -68,15 +90,39 @@ impl Participant {
         }
     }
 
-    /// Matches a new or changed endpoint of a peer with the local endpoints of its topic.
-    pub(crate) fn match_remote_endpoint(&mut self, now: Time, remote: Guid) {
-        let Some(data) = self.database.endpoint(remote).map(Arc::clone) else { return };
+    /// A new or changed endpoint of a peer is to be matched with the local endpoints of its topic.
+    pub(crate) fn match_remote_endpoint(&mut self, remote: Guid) {
+        let Some(data) = self.database.endpoint(remote) else { return };
         let writer = remote.entity.is_writer();
         let of_topic = self.topics.of(&data.topic_name);
-        let candidates: Vec<EntityId> = of_topic.filter(|entity| entity.is_writer() != writer).collect();
-        for local in candidates {
-            self.try_match(now, local, remote);
+        self.found.begin(remote, of_topic.filter(|entity| entity.is_writer() != writer), false);
+    }
+
+    /// An endpoint of a peer has ended: it is to be parted from the local endpoints that it matches.
+    pub(crate) fn part_remote_endpoint(&mut self, remote: Guid) {
+        if self.database.endpoint(remote).is_some() {
+            self.found.begin(remote, self.database.matches.of_remote(remote), true);
         }
+    }
+
+    /// Matches what was found last, or parts it, as long as `more` are to be. `false` if some are left.
+    pub(crate) fn match_some(&mut self, now: Time, mut more: impl FnMut(&Participant) -> bool) -> bool {
+        while self.found.is_any_left() {
+            if !more(self) {
+                return false;
+            }
+            let remote = self.found.remote;
+            match self.found.locals.pop() {
+                Some(local) if self.found.ends => self.unmatch(local, remote),
+                Some(local) => self.try_match(now, local, remote),
+                None => {
+                    self.found.ends = false;
+                    // With those that have matched it meanwhile.
+                    self.remove_endpoint(remote);
+                }
+            }
+        }
+        true
     }
 
     fn try_match(&mut self, now: Time, local: EntityId, remote: Guid) {

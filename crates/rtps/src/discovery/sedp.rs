@@ -229,28 +229,34 @@ impl Participant {
         number
     }
 
-    /// Handles what has come for the built-in readers, as much as one step may; [`Timer::Inbox`] goes on. One datagram may name
-    /// a thousand endpoints, and each may match all there are here. *Cost*: [`limits::INBOX_STEP`] endpoints, or as many events
-    /// and the matches of one endpoint.
+    /// Handles what has come for the built-in readers; [`Timer::Inbox`] goes on. One datagram may name a thousand endpoints, and
+    /// each may match all there are here. *Cost*: so many endpoints and as many matches, or events of both.
     #[inline(never)]
-    pub(crate) fn handle_inbox(&mut self, now: Time) {
-        let most = self.events.len().saturating_add(limits::INBOX_STEP);
-        for _ in 0..limits::INBOX_STEP {
-            if self.events.len() >= most {
-                break;
-            }
+    pub(crate) fn handle_inbox(&mut self, now: Time, count: usize) {
+        let most = self.events.len().saturating_add(count);
+        let (mut endpoints, mut matches) = (0..count, 0..count);
+        while self.match_some(now, |of| of.events.len() < most && matches.next().is_some())
+            && self.events.len() < most
+            && endpoints.next().is_some()
+        {
             let Some(change) = self.inbox.pop_front() else { return };
             match change.writer_guid.entity {
                 EntityId::PARTICIPANT_MESSAGE_WRITER => self.on_participant_message(now, &change),
-                _ => self.on_endpoint_change(now, &change),
+                _ => self.on_endpoint_change(&change),
             }
         }
-        if !self.inbox.is_empty() {
+        if self.has_to_find() {
             self.timers.set(now, Timer::Inbox);
         }
     }
 
-    fn on_endpoint_change(&mut self, now: Time, change: &CacheChange) {
+    /// Is there something left of what has come for the built-in readers?
+    #[inline]
+    pub(crate) fn has_to_find(&self) -> bool {
+        !self.inbox.is_empty() || self.found.is_any_left()
+    }
+
+    fn on_endpoint_change(&mut self, change: &CacheChange) {
         let (prefix, by) = (change.writer_guid.prefix, change.writer_guid.entity);
         // Nobody speaks of endpoints of another participant, and a writer of publications says nothing of readers.
         let ours = |guid: Guid| {
@@ -263,7 +269,7 @@ impl Participant {
         if change.kind != ChangeKind::Alive {
             let named = change.instance.map(|handle| Guid::from_bytes(handle.0));
             match named.map_or_else(|| EndpointData::parse_key(&change.payload), Ok) {
-                Ok(guid) if ours(guid) => self.remove_endpoint(guid),
+                Ok(guid) if ours(guid) => self.part_remote_endpoint(guid),
                 Ok(_) => bump(&mut self.counters.foreign_guid),
                 Err(reason) => self.counters.malformed(reason),
             }
@@ -274,14 +280,14 @@ impl Participant {
         match EndpointData::parse_of(&change.payload, writer, &peer.data) {
             Ok(data) if ours(data.guid) => {
                 self.counters.note_too_long(data.too_long);
-                self.note_endpoint(now, data);
+                self.note_endpoint(data);
             }
             Ok(_) => bump(&mut self.counters.foreign_guid),
             Err(reason) => self.counters.malformed(reason),
         }
     }
 
-    fn note_endpoint(&mut self, now: Time, data: EndpointData) {
+    fn note_endpoint(&mut self, data: EndpointData) {
         let guid = data.guid;
         if self.database.endpoint(guid).is_some_and(|known| is_another(known, &data)) {
             self.remove_endpoint(guid);
@@ -299,7 +305,7 @@ impl Participant {
         topic.insert(guid);
         self.database.endpoints.insert(guid, Arc::new(data));
         self.push_event(Event::EndpointDiscovered(guid));
-        self.match_remote_endpoint(now, guid);
+        self.match_remote_endpoint(guid);
     }
 
     pub(crate) fn remove_endpoint(&mut self, guid: Guid) {

@@ -24,6 +24,9 @@ fn each_of_many_readers_of_a_writer_hears_it() {
     }
     participant.on_frame(Time(0), &announcement(), &mut sink);
     participant.on_frame(Time(0), &publication(1, 1, "Topic", |_| {}), &mut sink);
+    while participant.next_timeout().is_some_and(|next| next <= Time(0)) {
+        participant.on_timeout(Time(0), usize::MAX);
+    }
     let matched = |event: &Event| matches!(event, Event::SubscriptionMatched { matched: true, .. });
     assert_eq!(events(&mut participant).filter(matched).count(), READERS);
     participant.on_frame(Time(0), &data(1, &[], PayloadKind::Data, &[0, 1, 0, 0]), &mut sink);
