@@ -26,7 +26,7 @@ impl Inner {
         self.give_way(&mut core);
         self.release(&mut core);
         self.send_beside(&mut core);
-        self.give_back(core);
+        self.give_back_soon(core);
         result
     }
 
@@ -44,7 +44,7 @@ impl Inner {
         self.give_way(&mut core);
         self.send_beside(&mut core);
         let now = core.now;
-        let busy = self.give_back(core);
+        let busy = self.give_back_soon(core);
         (result, if busy { monotonic_now() } else { now })
     }
 

@@ -587,19 +587,19 @@ fn a_reminder_ends_a_look_at_the_port() {
 }
 
 /// Two participants with a writer and a reader that match.
-struct Matched {
-    out: Executor,
-    inward: Executor,
-    writer: WriterIndex,
+pub(crate) struct Matched {
+    pub out: Executor,
+    pub inward: Executor,
+    pub writer: WriterIndex,
     reader: ReaderIndex,
     writes: DataWriterQos,
 }
 
-fn soon() -> Option<Time> {
+pub(crate) fn soon() -> Option<Time> {
     Some(monotonic_now() + Duration::from_millis(1))
 }
 
-fn matched(domain_id: u32, history: History) -> Matched {
+pub(crate) fn matched(domain_id: u32, history: History) -> Matched {
     let (out, inward) = (inline(domain_id), inline(domain_id));
     let writes = DataWriterQos { history, ..DataWriterQos::default() };
     let reads = DataReaderQos { history, ..DataReaderQos::default() };

@@ -18,7 +18,7 @@ use crate::executor_tests::{executor, write};
 const MEDIUM: Duration = Duration::from_millis(45);
 
 /// Has the calling thread run under SCHED_FIFO on the last of the process's processors. `false` without the privilege.
-fn run_at(priority: u8) -> bool {
+pub(crate) fn run_at(priority: u8) -> bool {
     let cpus = sched_getaffinity(Pid::from_raw(0)).unwrap();
     let last = (0..CpuSet::count()).rfind(|cpu| cpus.is_set(*cpu).unwrap_or(false)).unwrap();
     Scheduling { priority: Some(priority), deadline: None, cpus: vec![last] }.apply().is_ok()

@@ -50,6 +50,7 @@ impl Inner {
     /// Gives the token back with all that there is to tell. Returns whether there were more news than that.
     #[cold]
     pub fn tell(&self, mut core: MutexGuard<'_, Core>) -> bool {
+        self.role.note_told();
         let lines: Vec<String> = std::iter::from_fn(|| core.participant.poll_log()).collect();
         let mut news = [(Entity::Participant, StatusMask::NONE); NEWS];
         let (mut count, mut kinds, mut has_own) = (0, StatusMask::NONE, false);
@@ -138,5 +139,98 @@ impl Inner {
             self.doors.wake(*entity);
             self.hooks.tell(*entity, *kinds);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread::{self, ThreadId};
+    use std::time::Instant;
+
+    use taut_dcps::Endpoint;
+    use taut_lock::Mutex;
+    use taut_qos::{DataReaderQos, DataWriterQos};
+
+    use super::*;
+    use crate::driver::role::Claim;
+    use crate::executor_tests::{config, endpoint, executor, with_both_ends, write};
+    use crate::inheritance_tests::run_at;
+    use crate::{Driver, Executor, ExecutorConfig};
+
+    const LIMIT: std::time::Duration = std::time::Duration::from_secs(20);
+
+    /// There is something to tell of the participant, which whoever gives the token back next finds.
+    fn have_news(inner: &Inner) {
+        let mut core = inner.token();
+        core.participant.tell(Entity::Participant, StatusMask::INCONSISTENT_TOPIC);
+    }
+
+    fn tell_to(executor: &Executor, listener: impl FnMut(StatusMask) + Send + 'static) {
+        executor.set_listener(Entity::Participant, Some(Box::new(listener))).unwrap();
+    }
+
+    /// Listeners may take as long as they like.
+    #[test]
+    fn a_write_under_a_real_time_policy_runs_no_listener() {
+        let config = ExecutorConfig { driver: Driver::Threaded, ..config(110, false) };
+        let (executor, index, _) = with_both_ends(Executor::start(&config).unwrap());
+        let told = Arc::new(Mutex::new(Vec::<ThreadId>::new()));
+        let tells = Arc::clone(&told);
+        tell_to(&executor, move |_| tells.lock().push(thread::current().id()));
+        let mut outlet = executor.outlet(index, &DataWriterQos::default()).unwrap();
+        thread::scope(|scope| {
+            let writes = || {
+                if !run_at(1) {
+                    return println!("not tested: no privilege for SCHED_FIFO");
+                }
+                for n in 1..=20 {
+                    have_news(&executor.inner);
+                    write(&executor, &mut outlet, n);
+                    let limit = Instant::now() + LIMIT;
+                    while told.lock().is_empty() && Instant::now() < limit {
+                        thread::sleep(std::time::Duration::from_micros(50));
+                    }
+                    let told = std::mem::take(&mut *told.lock());
+                    assert!(!told.is_empty(), "{n}: nobody was told");
+                    assert!(told.iter().all(|by| *by != thread::current().id()), "{n}: by who writes");
+                }
+            };
+            scope.spawn(writes).join().unwrap();
+        });
+    }
+
+    /// In a storm of discovery there is more to tell each time that the token comes back, after a step each.
+    #[test]
+    fn a_write_tells_once_where_another_thread_drives() {
+        let (executor, index, _) = executor();
+        let inner = &executor.inner;
+        let count = Arc::new(AtomicUsize::new(0));
+        let readers = [(); 2 * NEWS + 1].map(|()| {
+            let elsewhere = Endpoint { topic_name: "Others".into(), ..endpoint(DataReaderQos::default()) };
+            let (reader, _) = executor.create_reader(elsewhere).unwrap();
+            let told = Arc::clone(&count);
+            let listener = move |_| _ = told.fetch_add(1, Ordering::SeqCst);
+            executor.set_listener(Entity::Reader(reader), Some(Box::new(listener))).unwrap();
+            reader
+        });
+        let mut outlet = executor.outlet(index, &DataWriterQos::default()).unwrap();
+        while inner.peek(|core| !core.participant.is_quiet()) {
+            executor.run_once(Some(Time(0))).unwrap();
+        }
+        assert_eq!(inner.role.claim(), Claim::Taken);
+        let mut core = inner.token();
+        for reader in readers {
+            core.participant.tell(Entity::Reader(reader), StatusMask::DATA_AVAILABLE);
+        }
+        drop(core);
+        write(&executor, &mut outlet, 1);
+        assert_eq!(count.load(Ordering::SeqCst), NEWS);
+        inner.role.release(true);
+        let limit = Instant::now() + LIMIT;
+        while count.load(Ordering::SeqCst) < readers.len() && Instant::now() < limit {
+            executor.run_once(Some(Time(0))).unwrap();
+        }
+        assert_eq!(count.load(Ordering::SeqCst), readers.len(), "the others were lost");
     }
 }

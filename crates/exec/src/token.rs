@@ -93,6 +93,49 @@ impl Inner {
         woke
     }
 
+    /// The same of a caller that is to be back soon: what goes on coming is told by whoever drives. A real-time thread tells
+    /// nothing where somebody else can: listeners may take as long as they like, and who tells in a storm of discovery finds more
+    /// each time, for a step of the driver's each.
+    pub fn give_back_soon<'a>(&'a self, core: MutexGuard<'a, Core>) -> bool {
+        let woke = self.finish_soon(core);
+        self.help_on();
+        woke
+    }
+
+    /// The same without a look at what others have left.
+    #[inline]
+    pub fn finish_soon<'a>(&'a self, core: MutexGuard<'a, Core>) -> bool {
+        if core.participant.is_quiet() { self.let_go(core, false) } else { self.tell_soon(core) }
+    }
+
+    #[cold]
+    fn tell_soon<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> bool {
+        if self.is_inline && !self.role.is_served() {
+            return self.finish(core);
+        }
+        if !taut_lock::is_real_time() {
+            if !self.tell(core) {
+                return true;
+            }
+            core = self.token();
+        }
+        if core.participant.is_quiet() { self.let_go(core, false) } else { self.leave_news(core) }
+    }
+
+    /// Gives the token back and leaves what there is to tell to whoever drives, who is woken for it.
+    fn leave_news(&self, core: MutexGuard<'_, Core>) -> bool {
+        self.role.leave_untold();
+        let woke = self.let_go(core, true);
+        // Who has given the role back before has not seen that.
+        if !self.role.is_served() {
+            if self.is_inline {
+                return self.finish(self.token());
+            }
+            self.call_background();
+        }
+        woke
+    }
+
     /// The same at the end of a step of whoever drives, or of its last one, after which there is nothing to be done until
     /// then, if that is known. What a reader has got is most often for that thread alone, which takes it then.
     #[inline]

@@ -68,3 +68,21 @@ fn who_does_not_drive_has_not_come() {
         assert!(role.look() == before && role.claim_background());
     });
 }
+
+/// One leaves something to tell to whoever drives, who gives the role back meanwhile: either that one finds it, or the other
+/// finds nobody there.
+#[test]
+fn nothing_to_tell_is_left_to_one_who_has_gone() {
+    explore(|| {
+        let role = Arc::new(Role::default());
+        assert!(role.claim() == Claim::Taken);
+        let user = {
+            let role = Arc::clone(&role);
+            thread::spawn(move || role.release(true))
+        };
+        role.leave_untold();
+        let calls = !role.is_served() && role.call_background();
+        assert!(user.join().unwrap() || calls, "nobody is called");
+        assert!(role.is_called(), "it would look for nothing");
+    });
+}

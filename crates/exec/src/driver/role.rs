@@ -37,6 +37,8 @@ pub(crate) struct Role {
     parked: AtomicBool,
     /// It is to take the role as soon as that is free.
     called: AtomicBool,
+    /// There is something to tell that was left to whoever drives.
+    untold: AtomicBool,
     /// What followers wait for.
     news: News,
     followers: AtomicUsize,
@@ -138,7 +140,20 @@ impl Role {
         if self.followers.load(Ordering::SeqCst) > 0 {
             self.tell_followers();
         }
-        self.parked.load(Ordering::SeqCst) && self.parked.swap(false, Ordering::SeqCst)
+        let is_parked = self.parked.load(Ordering::SeqCst) && self.parked.swap(false, Ordering::SeqCst);
+        is_parked || self.untold.load(Ordering::SeqCst) && self.call_background()
+    }
+
+    /// With the token: whoever drives is to tell what there is to tell. The caller looks, once it has given the token back,
+    /// whether anybody drives.
+    pub fn leave_untold(&self) {
+        self.untold.store(true, Ordering::SeqCst);
+    }
+
+    /// With the token: it is told now.
+    #[inline]
+    pub fn note_told(&self) {
+        self.untold.store(false, Ordering::Relaxed);
     }
 
     /// Whether it is free, whether a user has it, and the count of changes, for the background thread to see whether

@@ -24,8 +24,8 @@ pub(crate) const QUEUE: usize = 256;
 /// So many more steps a writer sends by itself of what it has written. Lower wakes the driver for the rest of a long sample,
 /// and both then share one processor's caches; higher keeps the writer for longer than its own sample takes.
 const STEPS: usize = 64;
-/// A payload up to this is encoded so quickly that the clock need not be read again after it. Lower reads it for more
-/// writes, higher and the time of encoding counts as part of the step that sends. *Units*: bytes.
+/// A payload up to this is encoded so quickly that the clock need not be read again after it, and sent in one step. Lower reads
+/// it for more writes, higher and the time of encoding counts as part of the step that sends. *Units*: bytes.
 const SHORT: usize = 4_096;
 
 /// A write that is left to the holder of the token.
@@ -116,14 +116,13 @@ impl Inner {
         let outcome = core.participant.write(now, writer, write);
         // What waits is what fills the window.
         if outcome.is_err() || !may_wait || !self.hold(&mut core, until, len, burst) {
-            self.release(&mut core);
-            self.send_data(&mut core);
+            self.send_own(&mut core, len);
         } else {
             self.send(&mut core, TxClass::Data);
+            self.send_on(&mut core, len);
         }
-        self.send_on(&mut core);
         burst.end(core.now);
-        if self.give_back(core) {
+        if self.give_back_soon(core) {
             burst.end(monotonic_now());
         }
         outcome.map(|_| ())
@@ -178,8 +177,8 @@ impl Inner {
         core.participant.end_burst(now);
         self.release(&mut core);
         self.send_data(&mut core);
-        self.send_on(&mut core);
-        self.give_back(core);
+        self.send_on(&mut core, usize::MAX);
+        self.give_back_soon(core);
     }
 
     /// What waits for company is to be sent with the next that is.
@@ -251,7 +250,7 @@ impl Inner {
         core.enter(None);
         self.run_writes(&mut core);
         self.send(&mut core, TxClass::Data);
-        self.finish(core);
+        self.finish_soon(core);
     }
 
     /// Sends what is to be sent now of class `lowest` and above: user data first, in a step of their own. Others come before
@@ -333,11 +332,37 @@ impl Inner {
         }
     }
 
-    /// What one step of a long sample has left: its writer sends it all, and lets others come between two steps.
+    /// Sends what was written just now, of `len` bytes, and what others have to send that comes before or with it.
     #[inline]
-    fn send_on(&self, core: &mut MutexGuard<'_, Core>) {
+    fn send_own(&self, core: &mut MutexGuard<'_, Core>, len: usize) {
+        if core.participant.has_work(TxClass::Critical) && self.role.is_served() {
+            return self.send_critical(core);
+        }
+        self.release(core);
+        self.send_data(core);
+        self.send_on(core, len);
+    }
+
+    /// Of what there is to send what is critical alone: in a storm of discovery there are acknowledgements to send as fast as
+    /// one sends them. They are left to whoever drives.
+    #[inline(never)]
+    fn send_critical(&self, core: &mut MutexGuard<'_, Core>) {
+        self.run_send(core, JobClass::SendUser, TxClass::Critical);
         for _ in 0..STEPS {
-            if !core.has_work(TxClass::Data) {
+            if !core.participant.has_work(TxClass::Critical) {
+                return;
+            }
+            self.give_way(core);
+            self.run_send(core, JobClass::SendUser, TxClass::Critical);
+        }
+    }
+
+    /// What one step of a long sample has left: its writer sends it all, and lets others come between two steps. What is left
+    /// behind a short one is for whoever drives.
+    #[inline]
+    fn send_on(&self, core: &mut MutexGuard<'_, Core>, len: usize) {
+        for _ in 0..STEPS {
+            if !core.has_work(TxClass::Data) || len <= SHORT && self.role.is_served() {
                 return;
             }
             self.give_way(core);
@@ -364,4 +389,59 @@ impl Inner {
 fn transmit(core: &mut Core, lowest: TxClass, budget: usize) -> usize {
     let now = core.exact_now();
     core.participant.poll_transmit(now, &mut core.port, lowest, budget).calls
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use taut_base::Time;
+    use taut_qos::{DataWriterQos, History};
+    use taut_rtps::TxClass;
+
+    use crate::driver::role::Claim;
+    use crate::executor_tests::{Matched, endpoint, matched, new_write, soon, write};
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    /// What others have to send may come as fast as one sends it.
+    #[test]
+    fn a_critical_write_sends_what_is_critical_and_leaves_the_rest_to_whoever_drives() {
+        let Matched { out, inward, writer: other, .. } = matched(111, History::KeepAll);
+        let inner = &out.inner;
+        let qos = DataWriterQos { transport_priority: 1, ..DataWriterQos::default() };
+        let (critical, _) = out.create_writer(endpoint(qos.clone())).unwrap();
+        let mut outlet = out.outlet(critical, &qos).unwrap();
+        let is_matched = || {
+            inner.peek(|core| {
+                let writer = core.participant.writer(critical);
+                writer.is_some_and(|of| of.publication_matched.current_count == 1)
+            })
+        };
+        let begun = Instant::now();
+        while !is_matched() {
+            assert!(begun.elapsed() < LIMIT, "no match");
+            out.run_once(soon()).unwrap();
+            inward.run_once(soon()).unwrap();
+        }
+        let has_work = |lowest| inner.peek(|core| core.participant.has_work(lowest));
+        for is_served in [true, false] {
+            inner.peek(|core| {
+                let now = core.now;
+                core.participant.write(now, other, &mut new_write()).map(drop).unwrap();
+            });
+            assert!(has_work(TxClass::Data));
+            if is_served {
+                assert_eq!(inner.role.claim(), Claim::Taken);
+            }
+            write(&out, &mut outlet, 1);
+            assert!(!has_work(TxClass::Critical));
+            assert_eq!(has_work(TxClass::Data), is_served);
+            if is_served {
+                inner.role.release(true);
+            }
+            out.run_once(Some(Time(0))).unwrap();
+            assert!(!has_work(TxClass::Data), "the rest stays");
+        }
+    }
 }
