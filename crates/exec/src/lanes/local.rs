@@ -381,13 +381,14 @@ impl Inner {
         feedback: Arc<Feedback>,
     ) {
         let Some(ringer) = Ringer::of_neighbour(from) else { return };
-        let mut core = self.enter();
-        fail::point(Point::BeforeAttach);
-        let lane = LaneReader::attach(lane, feedback, !from.trusted);
-        fail::point(Point::Attached);
-        let first = self.read_lane(&mut core, writer, reader, lane, ringer);
-        fail::point(Point::LaneAdded);
-        self.give_back(core);
+        let first = self.with_token(|core| {
+            fail::point(Point::BeforeAttach);
+            let lane = LaneReader::attach(lane, feedback, !from.trusted);
+            fail::point(Point::Attached);
+            let first = self.read_lane(core, writer, reader, lane, ringer);
+            fail::point(Point::LaneAdded);
+            first
+        });
         match first {
             Some(first) => {
                 let number = first.0.cast_unsigned();
@@ -488,51 +489,56 @@ impl Inner {
     /// Takes an offer of this process for one of this participant's readers, now or when it has matched and had its
     /// history.
     fn consider(&self, reader: Guid, offer: Offer) {
-        let mut core = self.enter();
-        if may_read_lane(&mut core, offer.writer, reader) {
-            return self.join_here(core, reader, offer);
+        let writer = offer.writer;
+        let from = self.with_token(|core| {
+            if may_read_lane(core, writer, reader) {
+                return self.join_here(core, reader, offer);
+            }
+            // It may have gone before its writer's participant heard of it.
+            let is_there = core.participant.core().local_reader(reader).is_some();
+            let mut offers = self.joins.offers.lock();
+            if is_there && offers.len() < OFFERS {
+                offers.insert((writer, reader), offer);
+            }
+            None
+        });
+        let Some(from) = from else { return };
+        // A driver that sleeps since before has told no writer to wake it.
+        self.kick();
+        if writer.prefix != reader.prefix
+            && let Some(other) = Process::this().find(writer.prefix)
+        {
+            other.set_reader_lane(writer, reader, from);
         }
-        // It may have gone before its writer's participant heard of it.
-        let is_there = core.participant.core().local_reader(reader).is_some();
-        let mut offers = self.joins.offers.lock();
-        if is_there && offers.len() < OFFERS {
-            offers.insert((offer.writer, reader), offer);
-        }
-        drop(offers);
-        self.give_back(core);
     }
 
-    /// Joins a writer of this process with a matched reader.
-    fn join_here(&self, mut core: MutexGuard<'_, Core>, reader: Guid, offer: Offer) {
+    /// Joins a writer of this process with a matched reader. Returns the first sample that comes by the lane, if any does.
+    fn join_here(&self, core: &mut Core, reader: Guid, offer: Offer) -> Option<SequenceNumber> {
         let Offer { writer, lane, route, ringer } = offer;
-        let feedback = Feedback::new(Region::heap(FEEDBACK_LEN)).map(Arc::new);
+        let feedback = Feedback::new(Region::heap(FEEDBACK_LEN)).map(Arc::new)?;
         let participant = &core.participant;
-        let door = participant.core().local_reader(reader).and_then(|index| self.doors.get(index));
-        let (Some(feedback), Some(me), Some(door)) = (feedback, self.me.upgrade(), door) else {
-            self.give_back(core);
-            return;
-        };
+        let door = participant.core().local_reader(reader).and_then(|index| self.doors.get(index))?;
+        let me = self.me.upgrade()?;
         let reliable = is_reliable(participant, writer) && is_reliable(participant, reader);
         // The writer's owner learns of the reader before that reads.
         let ringers = vec![Ringer::of(&me), Ringer::of_door(&door)];
         if !route.add(reader, Arc::clone(&feedback), reliable, ringers) {
-            self.give_back(core);
-            return;
+            return None;
         }
         let lane = LaneReader::attach(lane, feedback, false);
-        let from = self.read_lane(&mut core, writer, reader, lane, ringer);
-        self.give_back(core);
-        // A driver that sleeps since before has told no writer to wake it.
-        self.kick();
-        match from {
-            None => route.remove(reader),
-            Some(_) if writer.prefix == reader.prefix => {}
-            Some(from) => {
-                if let Some(other) = Process::this().find(writer.prefix) {
-                    other.set_reader_lane(writer, reader, from);
-                }
-            }
+        let from = self.read_lane(core, writer, reader, lane, ringer);
+        if from.is_none() {
+            route.remove(reader);
         }
+        from
+    }
+
+    /// Runs a step with the token, and tells what came of it.
+    fn with_token<R>(&self, step: impl FnOnce(&mut Core) -> R) -> R {
+        let mut core = self.enter();
+        let result = self.call(&mut core, step);
+        self.give_back(core);
+        result
     }
 
     /// Sends the feedback of a reader to the neighbour that has offered it a lane, if it has and the reader may read it.
