@@ -471,7 +471,7 @@ impl Executor {
     /// Gives a change with a payload of `len` bytes to the protocol.
     #[inline]
     fn give(&self, outlet: &mut Outlet, write: &mut Write, len: usize, patience: Patience) -> Result<()> {
-        let line = (patience == Patience::KeepLast).then_some(outlet.line);
+        let line = (outlet.line, patience == Patience::KeepLast);
         if self.inner.write(outlet.index, write, len, &mut outlet.burst, line).is_ok() {
             return Ok(());
         }

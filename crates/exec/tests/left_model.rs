@@ -67,7 +67,7 @@ impl Model {
         let budget = 1 + self.below(12);
         let before = self.plain.each_ref().map(|plain| plain.borrow().len());
         let (mut steps, mut given) = ([0, 0], [0, 0]);
-        self.left.run(budget, |line, share| {
+        self.left.run(Line::Others, budget, |line, share| {
             let at = line as usize;
             assert!(steps[1] == 0 || line == Line::Others, "the critical come first");
             steps[at] += 1;
@@ -147,7 +147,7 @@ fn threads_run_each_write_once_and_in_its_order() {
                 taken => Some(taken.unwrap()),
             },
             |mut ran| {
-                left.run(BUDGET, |_, share| {
+                left.run(Line::Others, BUDGET, |_, share| {
                     for (thread, number) in share {
                         assert_eq!(ran[thread], number, "of thread {thread}");
                         ran[thread] += 1;

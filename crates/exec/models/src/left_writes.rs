@@ -6,8 +6,8 @@ use std::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
-use crate::explore;
 use crate::write::left::{Left, Line};
+use crate::{explore, sync};
 
 /// Of each of the two; the second of one finds no room.
 const WRITES: usize = 2;
@@ -23,6 +23,8 @@ struct Model {
     taken: AtomicBool,
     left: Left<Write>,
     run: std::sync::Mutex<Vec<Write>>,
+    /// Somebody drives.
+    is_driven: sync::AtomicBool,
 }
 
 impl Model {
@@ -31,6 +33,7 @@ impl Model {
             taken: AtomicBool::new(false),
             left: Left::new(ROOM),
             run: std::sync::Mutex::default(),
+            is_driven: sync::AtomicBool::new(true),
         })
     }
 
@@ -51,7 +54,7 @@ impl Model {
     /// With the token, which others get between two shares.
     fn run_left(&self) {
         let mut begun = false;
-        self.left.run(BUDGET, |_, writes| {
+        self.left.run(Line::Others, BUDGET, |_, writes| {
             if std::mem::replace(&mut begun, true) {
                 self.taken.store(false, Ordering::Release);
                 self.token();
@@ -61,11 +64,12 @@ impl Model {
     }
 
     fn help(&self) {
-        let serve = |()| {
-            self.run_left();
-            self.taken.store(false, Ordering::Release);
-        };
-        self.left.help(|| self.try_token(), serve);
+        self.left.help(|| self.try_token(), |()| self.serve());
+    }
+
+    fn serve(&self) {
+        self.run_left();
+        self.taken.store(false, Ordering::Release);
     }
 
     fn give_back(&self) {
@@ -84,6 +88,21 @@ impl Model {
         self.run_left();
         self.run.lock().unwrap().push(write);
         self.give_back();
+    }
+
+    /// As `Inner::write` has it for one who is critical, and has the token.
+    fn write_alone(&self, write: Write) {
+        self.left.run(Line::Critical, BUDGET, |_, writes| self.run.lock().unwrap().extend(writes));
+        self.run.lock().unwrap().push(write);
+        self.taken.store(false, Ordering::Release);
+        if !self.is_driven.load(Ordering::SeqCst) {
+            self.help();
+        }
+    }
+
+    fn end_driving(&self) {
+        self.is_driven.store(false, Ordering::SeqCst);
+        self.left.help_on(|| self.try_token(), |()| self.serve());
     }
 
     /// A step of the driver.
@@ -130,5 +149,21 @@ fn a_writer_overtakes_nothing_that_it_has_left() {
         (0..MANY).for_each(|n| model.write((0, n)));
         driver.join().unwrap();
         model.finish(1, MANY);
+    });
+}
+
+/// One who is critical leaves what others have left to whoever drives, who is about to do so no more.
+#[test]
+fn what_is_left_once_more_is_run() {
+    explore(|| {
+        let model = Model::new();
+        model.token();
+        let [driver, writer] = [Model::end_driving, |model: &Model| model.write((0, 0))].map(|does| {
+            let model = Arc::clone(&model);
+            thread::spawn(move || does(&model))
+        });
+        model.write_alone((1, 0));
+        [driver, writer].map(|thread| thread.join().unwrap());
+        model.finish(2, 1);
     });
 }

@@ -168,7 +168,8 @@ pub struct LatencyReport {
     /// The classes, highest first.
     pub classes: [JobReport; JobClass::ALL.len()],
     /// The most steps that ran, one after another and none of them of writes that others had left before, while a thread
-    /// wanted the token or its write was left for the holder: 1 is the step that had begun by then.
+    /// wanted the token or its write was left for the holder: 1 is the step that had begun by then. A write that is not critical
+    /// may have more ahead, if a critical one has left it to whoever drives.
     pub steps_ahead: u64,
 }
 

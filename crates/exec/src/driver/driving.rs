@@ -48,6 +48,7 @@ impl Inner {
     /// Nobody may drive now who would send what waits, unless that is for the next call.
     #[inline]
     pub fn send_held(&self) {
+        self.help_on();
         self.owed.asleep.wake_all();
         if self.holding.until() != Time::NEVER {
             let mut core = self.enter();

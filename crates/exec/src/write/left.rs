@@ -97,11 +97,11 @@ impl<W> Left<W> {
         }
     }
 
-    /// With the token: all that was left before, the critical first, in shares of at most `budget`, each to be run in a
-    /// step. So what the holder itself does comes after what its thread has left here.
-    pub fn run(&self, budget: usize, mut step: impl FnMut(Line, &mut dyn Iterator<Item = W>)) {
+    /// With the token: all that was left before in lines up to this one, the critical first, in shares of at most `budget`, each
+    /// to be run in a step. So what the holder itself does comes after what its thread has left here.
+    pub fn run(&self, last: Line, budget: usize, mut step: impl FnMut(Line, &mut dyn Iterator<Item = W>)) {
         let lens = self.lines.lock().each_ref().map(VecDeque::len);
-        for (line, mut left) in Line::ALL.into_iter().zip(lens) {
+        for (line, mut left) in Line::ALL.into_iter().zip(lens).take(last as usize + 1) {
             while left > 0 {
                 let share = left.min(budget);
                 step(line, &mut std::iter::from_fn(|| self.pop(line)).take(share));

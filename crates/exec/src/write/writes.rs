@@ -39,8 +39,8 @@ pub(crate) struct LeftWrite {
 }
 
 impl Inner {
-    /// Writes a payload of `len` bytes. With a `line` (a KEEP_LAST writer that always has room) the change is left there to
-    /// the holder of the token if it is taken, so that the caller waits for nobody; a real-time thread waits for it.
+    /// Writes a payload of `len` bytes. If it `may_leave` it (a KEEP_LAST writer that always has room) the change is left in its
+    /// line to the holder of the token if that is taken, so that the caller waits for nobody; a real-time thread waits for it.
     ///
     /// *Errors*: [`Full`] if KEEP_ALL has to wait for readers, or max_samples leaves KEEP_LAST no room.
     #[inline]
@@ -50,7 +50,7 @@ impl Inner {
         write: &mut Write,
         len: usize,
         burst: &mut Burst,
-        line: Option<Line>,
+        (line, may_leave): (Line, bool),
     ) -> std::result::Result<(), Full> {
         let core = match self.try_token() {
             Some(mut core) => {
@@ -61,12 +61,15 @@ impl Inner {
             }
             // A real-time thread waits, for then the holder runs at its priority: what is left to one that others
             // keep from the processor goes out when they are done.
-            None => match line.filter(|_| !taut_lock::is_real_time()) {
-                Some(line) if self.queue(writer, write, line, burst) => return Ok(()),
-                _ => self.token_in(burst),
-            },
+            None => {
+                let leaves = may_leave && !taut_lock::is_real_time();
+                if leaves && self.queue(writer, write, line, burst) {
+                    return Ok(());
+                }
+                self.token_in(burst)
+            }
         };
-        self.write_now(core, writer, write, len, burst)
+        self.write_now(core, writer, write, (line, len), burst)
     }
 
     /// Leaves a change to the holder of the token. `false` if the queue is full.
@@ -105,10 +108,15 @@ impl Inner {
         mut core: MutexGuard<'_, Core>,
         writer: WriterIndex,
         write: &mut Write,
-        len: usize,
+        (line, len): (Line, usize),
         burst: &mut Burst,
     ) -> std::result::Result<(), Full> {
-        self.run_writes(&mut core);
+        let alone = line == Line::Critical && self.is_driven();
+        if alone {
+            self.run_critical(&mut core)
+        } else {
+            self.run_writes(&mut core)
+        }
         let now = core.now;
         let until = burst.begin(now);
         let may_wait = until > now && write.kind == ChangeKind::Alive;
@@ -116,13 +124,13 @@ impl Inner {
         let outcome = core.participant.write(now, writer, write);
         // What waits is what fills the window.
         if outcome.is_err() || !may_wait || !self.hold(&mut core, until, len, burst) {
-            self.send_own(&mut core, len);
+            self.send_own(&mut core, len, alone);
         } else {
             self.send(&mut core, TxClass::Data);
             self.send_on(&mut core, len);
         }
         burst.end(core.now);
-        if self.give_back_soon(core) {
+        if if alone { self.leave_others(core) } else { self.give_back_soon(core) } {
             burst.end(monotonic_now());
         }
         outcome.map(|_| ())
@@ -190,15 +198,23 @@ impl Inner {
     #[inline]
     pub fn run_writes(&self, core: &mut MutexGuard<'_, Core>) {
         if self.writes.is_any() {
-            self.run_left(core);
+            self.run_left(core, Line::Others);
         }
         core.accounts.note_run();
     }
 
+    /// The same of critical writes alone.
+    #[inline]
+    fn run_critical(&self, core: &mut MutexGuard<'_, Core>) {
+        if self.writes.is_any() {
+            self.run_left(core, Line::Critical);
+        }
+    }
+
     #[cold]
-    fn run_left(&self, core: &mut MutexGuard<'_, Core>) {
+    fn run_left(&self, core: &mut MutexGuard<'_, Core>, last_line: Line) {
         let (ready, mut begun, mut last) = (core.ready, core.now, None);
-        self.writes.run(JobClass::Writes.budget(), |line, writes| {
+        self.writes.run(last_line, JobClass::Writes.budget(), |line, writes| {
             if last.is_some_and(|last| last != line) {
                 // The critical are not to wait for all others to be written, too.
                 self.send_for_others(core, TxClass::Critical);
@@ -233,6 +249,26 @@ impl Inner {
             count += 1;
         }
         count
+    }
+
+    /// Does another thread drive, or this one within what it calls, and looks at nothing but that?
+    #[inline]
+    fn is_driven(&self) -> bool {
+        // Who is about to run listeners, to go away or to give the role back looks after it has said so for what others have left.
+        self.role.is_served() && !self.holding.is_telling()
+    }
+
+    /// Gives the token back after a critical write. What is not critical, and was left meanwhile, is left once more, to whoever
+    /// drives, who is woken for it: it may come as fast as one runs it.
+    fn leave_others(&self, core: MutexGuard<'_, Core>) -> bool {
+        if !self.writes.is_any() {
+            return self.give_back_soon(core);
+        }
+        let woke = if core.participant.is_quiet() { self.let_go(core, true) } else { self.finish_soon(core) };
+        if !self.is_driven() {
+            self.help_on();
+        }
+        woke
     }
 
     /// After a write was left, or the token given back: whoever holds the token runs it, or this thread does.
@@ -332,10 +368,11 @@ impl Inner {
         }
     }
 
-    /// Sends what was written just now, of `len` bytes, and what others have to send that comes before or with it.
+    /// Sends what was written just now, of `len` bytes, and what others have to send that comes before or with it, unless it is
+    /// to be `alone`.
     #[inline]
-    fn send_own(&self, core: &mut MutexGuard<'_, Core>, len: usize) {
-        if core.participant.has_work(TxClass::Critical) && self.role.is_served() {
+    fn send_own(&self, core: &mut MutexGuard<'_, Core>, len: usize, alone: bool) {
+        if alone {
             return self.send_critical(core);
         }
         self.release(core);
@@ -347,12 +384,13 @@ impl Inner {
     /// one sends them. They are left to whoever drives.
     #[inline(never)]
     fn send_critical(&self, core: &mut MutexGuard<'_, Core>) {
-        self.run_send(core, JobClass::SendUser, TxClass::Critical);
-        for _ in 0..STEPS {
+        for step in 0..=STEPS {
             if !core.participant.has_work(TxClass::Critical) {
                 return;
             }
-            self.give_way(core);
+            if step > 0 {
+                self.let_others(core);
+            }
             self.run_send(core, JobClass::SendUser, TxClass::Critical);
         }
     }
@@ -362,7 +400,7 @@ impl Inner {
     #[inline]
     fn send_on(&self, core: &mut MutexGuard<'_, Core>, len: usize) {
         for _ in 0..STEPS {
-            if !core.has_work(TxClass::Data) || len <= SHORT && self.role.is_served() {
+            if !core.has_work(TxClass::Data) || len <= SHORT && self.is_driven() {
                 return;
             }
             self.give_way(core);
@@ -396,11 +434,13 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use taut_base::Time;
+    use taut_dcps::Endpoint;
     use taut_qos::{DataWriterQos, History};
     use taut_rtps::TxClass;
 
     use crate::driver::role::Claim;
-    use crate::executor_tests::{Matched, endpoint, matched, new_write, soon, write};
+    use crate::driver::watch::Readable;
+    use crate::executor_tests::{Matched, endpoint, executor, matched, new_write, soon, write};
 
     const LIMIT: Duration = Duration::from_secs(20);
 
@@ -443,5 +483,41 @@ mod tests {
             out.run_once(Some(Time(0))).unwrap();
             assert!(!has_work(TxClass::Data), "the rest stays");
         }
+    }
+
+    /// They may come as fast as one runs them.
+    #[test]
+    fn a_critical_write_runs_no_other_that_was_left() {
+        let (executor, other, _) = executor();
+        let inner = &executor.inner;
+        // Each of its writes meets the protocol, and none has news.
+        let qos = DataWriterQos { transport_priority: 1, ..DataWriterQos::default() }.transient_local();
+        let elsewhere = Endpoint { topic_name: "Others".into(), ..endpoint(qos.clone()) };
+        let (critical, _) = executor.create_writer(elsewhere).unwrap();
+        let mut outlet = executor.outlet(critical, &qos).unwrap();
+        let mut others = executor.outlet(other, &DataWriterQos::default()).unwrap();
+        executor.run_once(Some(Time(0))).unwrap();
+        assert_eq!(inner.role.claim(), Claim::Taken);
+        for is_telling in [false, true] {
+            let telling = is_telling.then(|| inner.holding.tell());
+            let core = inner.enter();
+            write(&executor, &mut others, 1);
+            // Its holder has let go, and has not looked yet for what was left.
+            drop(core);
+            assert!(inner.writes.is_any());
+            write(&executor, &mut outlet, 2);
+            assert_eq!(inner.writes.is_any(), !is_telling, "but where who drives may be busy");
+            drop(telling);
+            inner.give_back(inner.step(&Readable::default(), None));
+            assert!(!inner.writes.is_any());
+        }
+        let core = inner.enter();
+        write(&executor, &mut others, 3);
+        drop(core);
+        write(&executor, &mut outlet, 4);
+        inner.role.release(true);
+        assert!(inner.writes.is_any());
+        inner.send_held();
+        assert!(!inner.writes.is_any(), "who gives the role back looks for it");
     }
 }
