@@ -41,7 +41,7 @@ impl Inner {
         core.run(class, step);
         if class.gives_way() {
             let wanted = self.asking.load(Ordering::SeqCst) > 0;
-            core.accounts.note_ahead(wanted, self.writes.is_any());
+            core.accounts.note_ahead(wanted, self.writes.has_critical());
         }
     }
 

@@ -168,8 +168,7 @@ pub struct LatencyReport {
     /// The classes, highest first.
     pub classes: [JobReport; JobClass::ALL.len()],
     /// The most steps that ran, one after another and none of them of writes that others had left before, while a thread
-    /// wanted the token or its write was left for the holder: 1 is the step that had begun by then. A write that is not critical
-    /// may have more ahead, if a critical one has left it to whoever drives.
+    /// wanted the token or its critical write was left for the holder: 1 is the step that had begun by then.
     pub steps_ahead: u64,
 }
 
@@ -218,7 +217,7 @@ impl fmt::Display for LatencyReport {
         let ahead = self.steps_ahead;
         write!(
             f,
-            "longest step: {}, {} us; other steps before a write: {ahead} at most",
+            "longest step: {}, {} us; other steps before a critical write: {ahead} at most",
             class.name(),
             us(longest)
         )
@@ -491,7 +490,7 @@ impl Accounts {
         account.pace.learn(ran, done.cost, class.budget());
     }
 
-    /// At the end of a step that gives way: does a thread want the token, is a write left to its holder?
+    /// At the end of a step that gives way: does a thread want the token, is a critical write left to its holder?
     #[inline]
     pub fn note_ahead(&mut self, wanted: bool, left: bool) {
         if wanted || left {

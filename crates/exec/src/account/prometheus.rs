@@ -33,7 +33,7 @@ impl LatencyReport {
             }
         }
         let name = "taut_steps_ahead";
-        head(&mut out, name, "gauge", "Other steps that ran while a write waited, at most.");
+        head(&mut out, name, "gauge", "Other steps that ran while a critical write waited, at most.");
         for (labels, report) in reports {
             series(&mut out, name, &[labels], report.steps_ahead);
         }

@@ -31,8 +31,9 @@ impl Line {
 /// the middle of it lends him its priority. To wait for a word that he has to change would be to wait for ever.
 pub(crate) struct Left<W> {
     lines: Mutex<[VecDeque<W>; Line::ALL.len()]>,
-    /// How many there are.
+    /// How many there are, and how many of them are critical.
     count: AtomicUsize,
+    critical: AtomicUsize,
     room: usize,
 }
 
@@ -40,7 +41,7 @@ impl<W> Left<W> {
     /// With room for so many in each line.
     pub fn new(room: usize) -> Left<W> {
         let lines = Line::ALL.map(|_| VecDeque::with_capacity(room));
-        Left { lines: Mutex::new(lines), count: AtomicUsize::new(0), room }
+        Left { lines: Mutex::new(lines), count: AtomicUsize::new(0), critical: AtomicUsize::new(0), room }
     }
 
     /// Takes the memory of the lines, rather than page by page as writes are left: who finds the token taken does not wait.
@@ -62,20 +63,30 @@ impl<W> Left<W> {
             return Err(write);
         }
         queue.push_back(write);
-        self.count.store(lines.iter().map(VecDeque::len).sum(), Ordering::SeqCst);
+        self.note(&lines);
         Ok(())
     }
 
     fn pop(&self, line: Line) -> Option<W> {
         let mut lines = self.lines.lock();
         let write = lines[line as usize].pop_front();
-        self.count.store(lines.iter().map(VecDeque::len).sum(), Ordering::SeqCst);
+        self.note(&lines);
         write
+    }
+
+    fn note(&self, lines: &[VecDeque<W>; Line::ALL.len()]) {
+        self.critical.store(lines[Line::Critical as usize].len(), Ordering::Relaxed);
+        self.count.store(lines.iter().map(VecDeque::len).sum(), Ordering::SeqCst);
     }
 
     /// Is one left?
     pub fn is_any(&self) -> bool {
         self.count.load(Ordering::SeqCst) > 0
+    }
+
+    /// Is a critical one, as far as this thread knows?
+    pub fn has_critical(&self) -> bool {
+        self.critical.load(Ordering::Relaxed) > 0
     }
 
     /// After a write was left, and after the token was given back: whoever has the token runs what is left, or

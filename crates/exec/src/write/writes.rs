@@ -206,9 +206,10 @@ impl Inner {
     /// The same of critical writes alone.
     #[inline]
     fn run_critical(&self, core: &mut MutexGuard<'_, Core>) {
-        if self.writes.is_any() {
+        if self.writes.has_critical() {
             self.run_left(core, Line::Critical);
         }
+        core.accounts.note_run();
     }
 
     #[cold]
@@ -390,6 +391,7 @@ impl Inner {
             }
             if step > 0 {
                 self.let_others(core);
+                self.run_critical(core);
             }
             self.run_send(core, JobClass::SendUser, TxClass::Critical);
         }
