@@ -427,6 +427,17 @@ fn runs_that_are_none() {
     assert!(same.stdout.contains("1 line with one round on a side"), "{}", same.stdout);
 }
 
+#[test]
+fn a_peer_whose_port_is_none() {
+    for peer in ["1.2.3.4:99999", "1.2.3.4:0", "robot:"] {
+        let line = refusal(taut(62, &format!("--peer {peer} ls")));
+        let says = format!(
+            "\"{peer}\" has no port from 1 to 65535 behind its host: write HOST:PORT, as 192.168.1.7:7410"
+        );
+        assert!(line.contains(&says), "{line}");
+    }
+}
+
 /// It would go with the run.
 #[test]
 fn lines_are_not_saved_where_they_are_lost() {
