@@ -21,9 +21,11 @@ check() {
         lacks "it needs root for network namespaces and programs of XDP: sudo make testbed"
         return 1
     fi
-    unshare --net true 2>/dev/null || lacks "this system makes no network namespace (unshare --net)"
-    unshare --net sh -c 'ip link add bed0 type veth peer name bed1' 2>/dev/null ||
+    if ! unshare --net true 2>/dev/null; then
+        lacks "this process may make no network namespace (unshare --net): give it CAP_SYS_ADMIN"
+    elif ! unshare --net sh -c 'ip link add bed0 type veth peer name bed1' 2>/dev/null; then
         lacks "this kernel has no veth: modprobe veth"
+    fi
     # BPF_MAP_CREATE of a map for AF_XDP sockets: the privilege, and the kernel's support, in one call.
     python3 - <<'PYTHON' || missing=1
 import ctypes, os, platform, struct, sys

@@ -52,6 +52,21 @@ fn refuses_wrong_members() {
 }
 
 #[test]
+fn what_is_not_plain_is_refused_as_the_manual_says() {
+    const PAGE: &str = include_str!("../../docs/types.md");
+    let other = refusal(parse_quote! { #[dds(final, plain)] struct A { a: Option<u8> } });
+    let generic = refusal(parse_quote! { #[dds(final, plain)] struct A<T> { a: T } });
+    let accepted = crate::expand(&parse_quote! { #[dds(final, plain)] struct A { a: bool } });
+    let accepted = accepted.expect("the compiler refuses it by a constant").to_string();
+    let constant = accepted.split('"').find(|text| text.starts_with("#[dds(plain)]")).expect("its text");
+    // As it stands in the source, over two lines.
+    let constant = constant.split_whitespace().filter(|word| *word != "\\").collect::<Vec<_>>().join(" ");
+    for text in [other, generic, constant] {
+        assert!(PAGE.contains(&format!("| `{text}` |")), "{text}");
+    }
+}
+
+#[test]
 fn refuses_wrong_unions() {
     let text = refusal(parse_quote! { #[dds(final)] enum A { B(u8) } });
     assert!(text.contains("#[dds(union, discriminator"), "{text}");

@@ -25,7 +25,8 @@ pub enum Error {
     InconsistentPolicy(String),
     /// `RETCODE_ALREADY_DELETED`.
     AlreadyDeleted,
-    /// `RETCODE_TIMEOUT`: the wait ended before what it waited for. The text, which may be empty, says for whom.
+    /// `RETCODE_TIMEOUT`: the wait ended before what it waited for. The text says for whom, or where
+    /// that is to be seen.
     Timeout(ErrorText),
     /// `RETCODE_NO_DATA`.
     NoData,
@@ -82,13 +83,6 @@ impl fmt::Display for ErrorText {
 /// The result of an operation of the public API.
 pub type Result<T> = std::result::Result<T, Error>;
 
-impl Error {
-    /// A wait that has ended in vain, for nobody in particular. *Cost*: no allocation.
-    pub const fn timeout() -> Error {
-        Error::Timeout(ErrorText::Fixed(""))
-    }
-}
-
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -102,7 +96,6 @@ impl fmt::Display for Error {
             | Error::IllegalOperation(text) => f.write_str(text),
             Error::NotEnabled => f.write_str("the entity is not enabled: call enable() first"),
             Error::AlreadyDeleted => f.write_str("the entity was deleted before"),
-            Error::Timeout(whom) if whom.is_empty() => f.write_str("the time limit passed first"),
             Error::Timeout(whom) => write!(f, "the time limit passed first: {whom}"),
             Error::NoData => f.write_str("there is no data"),
         }

@@ -11,6 +11,93 @@ use crate::{CdrError, Decoder, Encoder, Extensibility, Members, Result};
 /// A final structure of primitives and arrays of primitives whose memory is its wire form.
 ///
 /// Written by `#[derive(DdsType)] #[dds(final, plain)]` on a `#[repr(C)]` type that is `Pod`.
+///
+/// ```
+/// use taut_cdr::bytemuck;
+/// use taut_derive::DdsType;
+///
+/// #[derive(DdsType, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+/// #[bytemuck(crate = "taut_cdr::bytemuck")]
+/// #[dds(final, plain, crate = taut_cdr)]
+/// #[repr(C)]
+/// struct Good { a: u64, b: u32, c: [i16; 2] }
+/// ```
+///
+/// A gap is none of its members, so its bytes are not known.
+///
+/// ```compile_fail
+/// # use taut_cdr::bytemuck;
+/// # use taut_derive::DdsType;
+/// # #[derive(DdsType, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+/// # #[bytemuck(crate = "taut_cdr::bytemuck")]
+/// #[dds(final, plain, crate = taut_cdr)]
+/// #[repr(C)]
+/// struct Bad { a: u64, b: u32 }
+/// ```
+///
+/// Not every byte is a `bool`.
+///
+/// ```compile_fail
+/// # use taut_cdr::bytemuck;
+/// # use taut_derive::DdsType;
+/// # #[derive(DdsType, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+/// # #[bytemuck(crate = "taut_cdr::bytemuck")]
+/// #[dds(final, plain, crate = taut_cdr)]
+/// #[repr(C)]
+/// struct Bad { a: u64, b: bool, c: [u8; 7] }
+/// ```
+///
+/// CDR has no `char` of four bytes.
+///
+/// ```compile_fail
+/// # use taut_cdr::bytemuck;
+/// # use taut_derive::DdsType;
+/// # #[derive(DdsType, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+/// # #[bytemuck(crate = "taut_cdr::bytemuck")]
+/// #[dds(final, plain, crate = taut_cdr)]
+/// #[repr(C)]
+/// struct Bad { a: u64, b: char, c: [i16; 2] }
+/// ```
+///
+/// The bytes of a string lie elsewhere.
+///
+/// ```compile_fail
+/// # use taut_cdr::bytemuck;
+/// # use taut_derive::DdsType;
+/// # #[derive(DdsType, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+/// # #[bytemuck(crate = "taut_cdr::bytemuck")]
+/// #[dds(final, plain, crate = taut_cdr)]
+/// #[repr(C)]
+/// struct Bad { a: u64, b: String }
+/// ```
+///
+/// An array of structures has its length before it in XCDR2.
+///
+/// ```compile_fail
+/// # use taut_cdr::bytemuck;
+/// # use taut_derive::DdsType;
+/// # #[derive(DdsType, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+/// # #[bytemuck(crate = "taut_cdr::bytemuck")]
+/// #[dds(final, plain, crate = taut_cdr)]
+/// #[repr(C)]
+/// struct Bad { a: u64, b: [Inner; 1] }
+/// # #[derive(DdsType, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+/// # #[bytemuck(crate = "taut_cdr::bytemuck")]
+/// #[dds(final, plain, crate = taut_cdr)]
+/// #[repr(C)]
+/// struct Inner { a: u64 }
+/// ```
+///
+/// Without `repr(C)` Rust may order members as it likes.
+///
+/// ```compile_fail
+/// # use taut_cdr::bytemuck;
+/// # use taut_derive::DdsType;
+/// # #[derive(DdsType, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+/// # #[bytemuck(crate = "taut_cdr::bytemuck")]
+/// #[dds(final, plain, crate = taut_cdr)]
+/// struct Bad { a: u64, b: u32, c: [i16; 2] }
+/// ```
 pub trait Plain: Members + Pod {}
 
 /// Writes a plain value: one copy if the byte order is that of this machine.

@@ -3,6 +3,7 @@
 //! Owns the rules. Knows no socket: who asks, and which ports are proven, is told by the caller. All that no rule allows
 //! is refused, with what a rule would have to say.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
@@ -116,6 +117,29 @@ impl Policy {
     /// ```
     pub fn rules(&self) -> usize {
         self.rules.len()
+    }
+
+    /// What it allows nobody although it can be read: it has no rule, or rules for an interface that `is_there` denies. Each is
+    /// a sentence with the remedy.
+    ///
+    /// ```
+    /// let empty = taut_netd::Policy::parse("", "netd.toml").unwrap();
+    /// assert!(empty.doubts(|_| true)[0].starts_with("netd.toml has no rule"));
+    /// ```
+    pub fn doubts(&self, is_there: impl Fn(&str) -> bool) -> Vec<String> {
+        let name = &self.name;
+        if self.rules.is_empty() {
+            return vec![format!("{name} has no rule, so that all are refused: add an `[[allow]]`")];
+        }
+        let missing: BTreeSet<&str> =
+            self.rules.iter().map(|rule| rule.interface.as_str()).filter(|named| !is_there(named)).collect();
+        let doubt = |named| {
+            format!(
+                "{name} has rules for interface {named}, which is not there: nobody can use it until it is; `ip link` lists \
+                 those that are"
+            )
+        };
+        missing.into_iter().map(doubt).collect()
     }
 
     /// Is there a rule for whoever this is?
@@ -339,6 +363,17 @@ impl Place<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_allows_nobody_is_told() {
+        let policy = Policy::parse(FILE, "a.toml").unwrap();
+        assert_eq!(policy.doubts(|_| true), [""; 0]);
+        let told = policy.doubts(|named| named == "eth0");
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].starts_with("a.toml has rules for interface eth1, which is not there"), "{told:?}");
+        let twice = Policy::parse(&FILE.replace("eth1", "eth0"), "a.toml").unwrap();
+        assert_eq!(twice.doubts(|_| false).len(), 1, "each interface once");
+    }
 
     const FILE: &str = "[[allow]]\nuser = 1000\ninterface = \"eth0\"\nqueues = [0, 1]\ndomains = [0, 7]\n\
                         participants = 2\n\n\

@@ -561,7 +561,7 @@ mod tests {
         });
         let told = opened.join().unwrap();
         assert!(
-            told.contains("give it CAP_NET_ADMIN and CAP_BPF") && !told.contains("`taut netd`"),
+            told.contains("it lacks, CAP_NET_ADMIN, CAP_BPF, CAP_NET_RAW") && !told.contains("`taut netd`"),
             "{told}"
         );
     }

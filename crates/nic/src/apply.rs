@@ -60,7 +60,16 @@ impl Record {
     }
 
     /// Is it about this interface, and in its namespace?
-    fn is_here(&self, identity: &Identity) -> bool {
+    ///
+    /// ```
+    /// use taut_nic::{Change, Identity, Record};
+    ///
+    /// let identity = Identity { interface: "eth0".into(), index: 2, namespace: "net:[1]".into() };
+    /// let (item, before, written) = ("receive ring".into(), Change::Ring(256), Change::Ring(4_096));
+    /// let record = Record { interface: "eth9".into(), index: Some(2), namespace: "net:[1]".into(), item, before, written };
+    /// assert!(record.is_here(&identity), "it has got another name since");
+    /// ```
+    pub fn is_here(&self, identity: &Identity) -> bool {
         self.namespace == identity.namespace && self.is_of(identity)
     }
 }

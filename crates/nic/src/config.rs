@@ -74,8 +74,7 @@ pub struct Slot {
 struct Written {
     interface: Spanned<String>,
     queues: Option<Spanned<i128>>,
-    #[serde(default)]
-    critical_queues: Vec<Spanned<i128>>,
+    critical_queues: Option<Spanned<Vec<Spanned<i128>>>>,
     #[serde(default)]
     cpus: Vec<Spanned<i128>>,
     domains: Option<Vec<Spanned<i128>>>,
@@ -159,12 +158,7 @@ impl NicConfig {
         Ok(NicConfig {
             interface,
             queues: place.one("queues", &written.queues, 1..=MAX_QUEUES, "number of queues")?,
-            critical_queues: once(place.all(
-                "critical_queues",
-                &written.critical_queues,
-                0..=MAX_QUEUES - 1,
-                "queue",
-            )?),
+            critical_queues: place.critical_queues(&written.critical_queues)?,
             // As the kernel tells them: what was set is known by that.
             cpus: BTreeSet::from_iter(cpus).into_iter().collect(),
             domains: once(place.all(
@@ -231,6 +225,16 @@ impl Place<'_> {
             return Err(self.wrong(written.span().start, &what));
         }
         Ok(name.clone())
+    }
+
+    /// What is not named is empty here, and an empty list names nothing.
+    fn critical_queues(&self, written: &Option<Spanned<Vec<Spanned<i128>>>>) -> Result<Vec<u32>, String> {
+        let Some(list) = written else { return Ok(Vec::new()) };
+        if list.get_ref().is_empty() {
+            let what = "critical_queues is empty: name one, or leave the line out for the last one";
+            return Err(self.wrong(list.span().start, what));
+        }
+        self.all("critical_queues", list.get_ref(), 0..=MAX_QUEUES - 1, "queue").map(once)
     }
 
     /// A number that means something.
@@ -351,6 +355,10 @@ mod tests {
             (
                 "critical_queues = [1,\n4294967295]",
                 "a.toml line 3: critical_queues = 4294967295 is no queue: use 0 to 4095",
+            ),
+            (
+                "ring = 64\ncritical_queues = []",
+                "a.toml line 3: critical_queues is empty: name one, or leave the line out for the last one",
             ),
             ("ports = [0]", "a.toml line 2: ports = 0 is no UDP port: use 1 to 65535"),
             ("ports = [65536]", "a.toml line 2: ports = 65536 is no UDP port: use 1 to 65535"),

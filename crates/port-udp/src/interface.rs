@@ -256,9 +256,12 @@ fn choose_usable(all: &[Listed], preferred: &str) -> Result<Vec<Interface>> {
         chosen = loopback;
     }
     if chosen.is_empty() {
+        // The kernel gives it its address of IPv4 when it comes up, and not again.
+        let is_up = all.iter().any(|listed| listed.is_loopback() && listed.is_up());
+        let remedy = if is_up { "ip addr add 127.0.0.1/8 dev lo" } else { "ip link set lo up" };
         return Err(Error::Error(format!(
-            "no usable network interface: none is up and has an address of a kind that is used ({}); `ip link set lo up` is \
-             enough for participants of this host",
+            "no usable network interface: none is up and has an address of a kind that is used ({}); `{remedy}` is enough \
+             for participants of this host",
             names(all)
         )));
     }

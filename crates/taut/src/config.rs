@@ -72,7 +72,7 @@ pub struct Config {
     pub user_data: Vec<u8>,
     /// How long peers remember the participant without a sign of life. *Range*: above `announcement_period`.
     pub lease_duration: Duration,
-    /// The time between announcements. *Range*: above 0; a third of the lease is usual.
+    /// The time between announcements. *Range*: from 10 ms on; a third of the lease is usual.
     pub announcement_period: Duration,
     /// Bytes of the sockets' receive buffers to ask for. *Range*: 4,096 to 1 GiB.
     pub receive_buffer: usize,
@@ -149,7 +149,7 @@ pub struct Config {
     pub local_groups: Vec<u32>,
     /// How long a wait for samples, or for room for them, looks before it sleeps. It looks as long as that
     /// finds something: what comes at long intervals, or needs this thread's processor to be
-    /// written, is slept for.
+    /// written, is slept for. *Range*: up to 1 s.
     pub spin: Duration,
     /// Bytes for large samples that each writer with a reader on this machine takes at once. From 2 MiB on it
     /// asks for huge pages. What cannot be had is told in the log. *Range*: up to 1 GiB.

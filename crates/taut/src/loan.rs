@@ -309,6 +309,8 @@ impl<T: DdsType> DataWriter<T> {
 impl<T: DdsType + Plain> DataWriter<T> {
     /// Memory for a sample, to be filled in place and written.
     ///
+    /// What makes a type plain, and what is refused, is in `docs/types.md`, "Plain types".
+    ///
     /// *Shape*: aligned to 64 bytes, or to 8 if it is at most 64 bytes long; what an earlier sample left is
     /// still in it. *Errors*: [`Error::OutOfResources`] when readers hold all that there is. *Cost*: no copy
     /// but of at most 64 bytes, no allocation; over the network one copy, or none by AF_XDP to a frame of its own.

@@ -204,6 +204,10 @@ impl<T: DdsType> DataReader<T> {
     }
 
     /// The samples as an asynchronous stream, for any runtime.
+    ///
+    /// Awaiting it does not drive. With [`crate::Driver::Inline`] another thread has to, by
+    /// [`crate::DomainParticipant::run_once`] or a call that waits: without one the stream waits for ever, and nothing is there
+    /// that could say so.
     pub fn samples(&self) -> Samples<'_, T> {
         Samples::new(self)
     }

@@ -12,7 +12,10 @@ use taut_exec::{Waits, to_log};
 use crate::reader::{DataReader, Sample, take_next};
 use crate::untyped_reader::UntypedReader;
 
-/// Takes one sample after the other. It ends where it would wait within a listener, whose thread would have to bring
+/// Takes one sample after the other. To poll or to await it does not drive the participant: with
+/// [`crate::Driver::Inline`] a thread that calls [`crate::DomainParticipant::run_once`], or waits, brings what it awaits.
+///
+/// It ends where it would wait within a listener, whose thread would have to bring
 /// what it waits for, and in the child of a fork, and says so in the log; it never does elsewhere. A waker that polls its task
 /// there and then does so on that thread, too: the task may take and write, and is refused to wait by another call
 /// (`PreconditionNotMet`).

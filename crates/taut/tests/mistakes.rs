@@ -352,9 +352,15 @@ fn what_a_program_sets_is_refused_as_it_is_in_a_file() {
         (Config { lease_duration: second, ..base() }, "announcement_period is 3s and lease_duration 1s"),
         (
             Config { lease_duration: Duration::ZERO, ..base() },
-            "lease_duration is \"0us\": it takes a time above 0",
+            "lease_duration is \"0us\": it takes a time above `announcement_period`",
         ),
         (Config { announcement_period: Duration(-1), ..base() }, "announcement_period is "),
+        (
+            Config { announcement_period: Duration::from_micros(9_999), ..base() },
+            "announcement_period is \"9999µs\": it takes a time of `10ms` or more",
+        ),
+        (Config { spin: second.times(2), ..base() }, "spin is \"2s\": it takes a time up to `1s`"),
+        (Config { spin: Duration(-1), ..base() }, "spin is "),
         (
             Config { receive_buffer: 4 << 30, ..base() },
             "receive_buffer is 4294967296: it takes a number of bytes",

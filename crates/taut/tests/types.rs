@@ -6,8 +6,8 @@ use std::fmt::Debug;
 use std::sync::{Condvar, Mutex, PoisonError, mpsc};
 
 use taut::cdr::{
-    CdrError, Char, LongDouble, WChar, WString, from_key_payload, from_payload, key_hash, key_to_payload,
-    to_payload,
+    CdrError, Char, LongDouble, WChar, WString, bytemuck, from_key_payload, from_payload, key_hash,
+    key_to_payload, to_payload,
 };
 use taut::qos::TopicQos;
 use taut::{
@@ -611,6 +611,30 @@ fn an_unreadable_sample_takes_the_place_of_one_of_its_instance() {
     reader.wait(SOON).unwrap();
     assert_eq!(sensors(reader.take().unwrap()), ["right"]);
     assert_eq!(reader.sample_lost_status().total_count, 1);
+}
+
+/// A member that fills a gap is where CDR leaves one.
+#[test]
+fn what_fills_a_gap_of_a_plain_type_is_no_member_of_its_peer() {
+    #[derive(DdsType, Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+    #[bytemuck(crate = "taut::cdr::bytemuck")]
+    #[dds(final, plain)]
+    #[repr(C)]
+    struct Filled {
+        valid: u8,
+        spare: [u8; 3],
+        number: u32,
+    }
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(final)]
+    struct WithGap {
+        valid: bool,
+        number: u32,
+    }
+    let (filled, gap) = (Filled { valid: 1, spare: [0; 3], number: 9 }, WithGap { valid: true, number: 9 });
+    for representation in REPRESENTATIONS {
+        assert_eq!(payload(&filled, representation), payload(&gap, representation));
+    }
 }
 
 /// What a type has and another of the same name has not.

@@ -7,7 +7,7 @@ use std::fmt;
 
 use rustix::io::Errno;
 
-use crate::ChunkSize;
+use crate::{ChunkSize, privileges};
 
 /// Why something was refused. Nothing stays attached or bound after it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,6 +18,8 @@ pub enum Error {
         call: &'static str,
         /// The capabilities that the call needs.
         capabilities: &'static str,
+        /// Those that the calling thread lacks of all that a queue needs, as a list; empty if it lacks none.
+        missing: String,
     },
     /// There is no interface of that name in this network namespace.
     NoInterface {
@@ -129,11 +131,15 @@ pub enum Error {
 
 /// The capabilities that a call of bpf(2) needs.
 pub(crate) const BPF_CAPABILITIES: &str =
-    "CAP_NET_ADMIN and CAP_BPF (or CAP_SYS_ADMIN), both of the host and not of a user namespace";
+    "CAP_NET_ADMIN and CAP_BPF (or CAP_SYS_ADMIN) of the host, not of a user namespace";
 /// The capability that an AF_XDP socket needs.
 pub(crate) const SOCKET_CAPABILITY: &str = "CAP_NET_RAW";
 
 impl Error {
+    pub(crate) fn not_allowed(call: &'static str, capabilities: &'static str) -> Error {
+        Error::NotAllowed { call, capabilities, missing: privileges::missing() }
+    }
+
     pub(crate) fn refused(call: impl Into<String>, errno: Errno) -> Error {
         Error::Refused { call: call.into(), errno: errno.raw_os_error() }
     }
@@ -155,7 +161,9 @@ struct WithoutNetd<'a>(&'a Error);
 impl fmt::Display for WithoutNetd<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Error::NotAllowed { call, capabilities } => not_allowed(f, call, capabilities, false),
+            Error::NotAllowed { call, capabilities, missing } => {
+                not_allowed(f, (call, capabilities), missing, false)
+            }
             Error::ProgramAttached { interface } => program_attached(f, interface, false),
             Error::LockedMemory { bytes, limit } => locked_memory(f, *bytes, *limit, false),
             other => other.fmt(f),
@@ -166,7 +174,9 @@ impl fmt::Display for WithoutNetd<'_> {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::NotAllowed { call, capabilities } => not_allowed(f, call, capabilities, true),
+            Error::NotAllowed { call, capabilities, missing } => {
+                not_allowed(f, (call, capabilities), missing, true)
+            }
             Error::NoInterface { interface } => {
                 write!(f, "there is no interface {interface} here: `ip link` lists those of this namespace")
             }
@@ -242,13 +252,22 @@ fn no_queue(f: &mut fmt::Formatter<'_>, interface: &str, queue: u32, queues: Opt
     write!(f, ", or let it have more (`ethtool -L {interface}`)")
 }
 
-fn not_allowed(f: &mut fmt::Formatter<'_>, call: &str, capabilities: &str, by_netd: bool) -> fmt::Result {
+fn not_allowed(
+    f: &mut fmt::Formatter<'_>,
+    (call, capabilities): (&str, &str),
+    missing: &str,
+    by_netd: bool,
+) -> fmt::Result {
+    write!(f, "this process may not call {call}, which takes {capabilities}")?;
+    if missing.is_empty() {
+        f.write_str(
+            ", and has that: have what confines it (a user namespace, seccomp, an LSM) allow the call",
+        )?;
+    } else {
+        write!(f, ": give it all that it lacks, {missing} (`setcap`, or the policy of its container)")?;
+    }
     let or_netd = if by_netd { ", or have `taut netd` do it for programs without privileges" } else { "" };
-    write!(
-        f,
-        "this process may not call {call}: give it {capabilities} (`setcap`, or the policy of its container), or run \
-         it as root{or_netd}"
-    )
+    write!(f, ", or run it as root{or_netd}")
 }
 
 fn program_attached(f: &mut fmt::Formatter<'_>, interface: &str, by_netd: bool) -> fmt::Result {

@@ -22,7 +22,7 @@ impl Membership {
         let flags = SocketFlags::CLOEXEC;
         // Of no protocol: nothing is received by it.
         let fd = socket_with(AddressFamily::PACKET, SocketType::DGRAM, flags, None)
-            .map_err(|_| Error::NotAllowed { call: "socket AF_PACKET", capabilities: SOCKET_CAPABILITY })?;
+            .map_err(|_| Error::not_allowed("socket AF_PACKET", SOCKET_CAPABILITY))?;
         for group in groups {
             let mut wanted = libc::packet_mreq {
                 mr_ifindex: interface.index as libc::c_int,

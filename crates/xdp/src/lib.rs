@@ -48,6 +48,7 @@ mod handover;
 mod interface;
 mod link;
 mod mapping;
+mod privileges;
 mod program;
 mod ring;
 mod socket;

@@ -194,7 +194,7 @@ impl AsFd for Ours {
 /// What a refusal of bpf(2) means wherever it comes from.
 pub(crate) fn refused(call: &'static str, errno: Errno) -> Error {
     match errno {
-        Errno::PERM => Error::NotAllowed { call, capabilities: BPF_CAPABILITIES },
+        Errno::PERM => Error::not_allowed(call, BPF_CAPABILITIES),
         _ => Error::refused(call, errno),
     }
 }

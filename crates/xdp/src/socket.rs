@@ -231,7 +231,7 @@ pub(crate) fn set_up(interface: &Interface, umem: &Umem, rings: &Rings) -> Resul
     let fd =
         socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None).map_err(|errno| {
             match errno {
-                Errno::PERM => Error::NotAllowed { call: "socket AF_XDP", capabilities: SOCKET_CAPABILITY },
+                Errno::PERM => Error::not_allowed("socket AF_XDP", SOCKET_CAPABILITY),
                 Errno::AFNOSUPPORT => {
                     Error::NoXdp { interface: interface.name.clone(), what: "kernel with AF_XDP" }
                 }

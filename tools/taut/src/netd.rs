@@ -32,6 +32,7 @@ pub struct NetdArguments {
 pub fn run(options: &NetdArguments) -> Result<End, Failure> {
     let policy = read(&options.policy).map_err(Failure::Wrong)?;
     let rules = policy.rules();
+    warn_of_doubts(&policy);
     // Before anybody can see that it is there.
     let hangup = stop::install_but_hangup()?;
     let mut server = Server::open(policy, &options.socket).map_err(Failure::Wrong)?;
@@ -89,6 +90,7 @@ impl Again {
         match thread.join().unwrap_or_else(|_| Err("the thread that reads the rules has ended".into())) {
             Ok(policy) => {
                 let line = format!("netd has read its rules again; rules: {}", policy.rules());
+                warn_of_doubts(&policy);
                 server.set_policy(policy);
                 // That nobody reads it is no reason to end what others use.
                 let _ = output::line(&line);
@@ -96,6 +98,12 @@ impl Again {
             Err(why) => refuse(&why),
         }
     }
+}
+
+/// What the rules allow nobody as the machine is now.
+fn warn_of_doubts(policy: &Policy) {
+    let is_there = |interface: &str| nix::net::if_::if_nametoindex(interface).is_ok();
+    policy.doubts(is_there).iter().for_each(|doubt| log::warn!("netd: {doubt}"));
 }
 
 /// The rules stay as they are.

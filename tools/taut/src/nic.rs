@@ -174,7 +174,8 @@ fn apply(config: &NicConfig, json: bool) -> Result<End, Failure> {
     let done = outcomes.iter().filter(|(_, outcome)| *outcome == Outcome::Done).count();
     let Some((step, _)) = failed else {
         if !json {
-            output::line(&format!("{done} done; `taut nic undo {}` takes it back", config.interface))?;
+            let has_records = records.iter().any(|record| record.is_here(&identity));
+            output::line(&ending(done, has_records, &config.interface))?;
         }
         return Ok(End::Done);
     };
@@ -184,6 +185,16 @@ fn apply(config: &NicConfig, json: bool) -> Result<End, Failure> {
         format!("{done} before it are done; `taut nic undo {}` takes them back", config.interface)
     };
     Err(Failure::System(format!("{} failed, the steps behind it were not tried, {undo}", step.item)))
+}
+
+/// The last line of `apply`; `has_records`: there is something to take back.
+fn ending(done: usize, has_records: bool, interface: &str) -> String {
+    let nothing = "nothing was changed: all that can be done is done";
+    match (done, has_records) {
+        (0, false) => nothing.into(),
+        (0, true) => format!("{nothing}; `taut nic undo {interface}` takes back what was done before"),
+        _ => format!("{done} done; `taut nic undo {interface}` takes it back"),
+    }
 }
 
 /// The interface as the records know it.

@@ -1,11 +1,13 @@
 //! The background thread: drives while no thread of the user does.
 
+use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use nix::sys::prctl;
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use taut_base::{Error, Result};
 
 use crate::config::{Driver, ExecutorConfig};
@@ -129,12 +131,21 @@ fn spawn(inner: &Arc<Inner>, config: &ExecutorConfig) -> Result<Background> {
             run(&inner);
         }
     });
-    let handle = handle.map_err(|error| {
-        Error::Error(format!("no thread: {error}; raise the limit (ulimit -u) or use the inline driver"))
-    })?;
+    let handle = handle.map_err(|error| refused(&error))?;
     let began = |stage: &Stage| stage.began.clone().or_else(|| stage.ended.then_some(Ok(())));
     life.wait(Duration::MAX, began).unwrap_or(Ok(()))?;
     Ok(Background { handle, life })
+}
+
+/// Why there is no thread. The system has one number for a process that has too many and for one without room for a stack.
+fn refused(error: &io::Error) -> Error {
+    let is_bounded = getrlimit(Resource::RLIMIT_AS).is_ok_and(|(addresses, _)| addresses != RLIM_INFINITY);
+    let of_addresses =
+        if is_bounded { "of addresses, which its stack takes too (`ulimit -v`), or " } else { "" };
+    Error::Error(format!(
+        "pthread_create of the thread that drives: {error}: raise the limit {of_addresses}of threads (`ulimit -u`, \
+         TasksMax= of a service, pids.max of a container), or have a thread of the program drive (Driver::Inline)"
+    ))
 }
 
 /// What the driver's thread needs of its stack, and as much again for listeners. Lower and a deep call costs page

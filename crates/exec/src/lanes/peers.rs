@@ -66,8 +66,8 @@ fn parse(peer: &str) -> Result<(&str, Option<u16>)> {
     match port.and_then(|port| port.parse().ok()).filter(|port| *port != 0) {
         Some(port) => Ok((host, Some(port))),
         None => Err(Error::BadParameter(format!(
-            "initial peer {peer:?} has no port behind its host: write :PORT, from 1 to 65535, or leave it out to ask those \
-             of the first {INITIAL_PEER_INDEXES} participants"
+            "initial peer {peer:?} has no port from 1 to 65535 behind its host: write HOST:PORT, as 192.168.1.7:7410 or \
+             [fd00::7]:7410, or HOST alone to ask the ports of its first {INITIAL_PEER_INDEXES} participants"
         ))),
     }
 }
@@ -116,7 +116,8 @@ mod tests {
             "[fd00::7]7410",
         ] {
             let text = parse(peer).unwrap_err().to_string();
-            assert!(text.contains(peer) && text.contains("from 1 to 65535"), "{text}");
+            assert!(text.contains(peer) && text.contains("no port from 1 to 65535"), "{text}");
+            assert!(text.contains("write HOST:PORT, as 192.168.1.7:7410 or [fd00::7]:7410"), "{text}");
         }
     }
 

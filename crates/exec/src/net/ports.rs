@@ -8,7 +8,7 @@ use taut_base::{Locator, LocatorKind, Result, Time};
 use taut_ethernet::{Carrier, OwnIp};
 use taut_mem::Chunks;
 use taut_port::{Frame, Port, Traffic, split};
-use taut_port_udp::{UdpConfig, UdpPort, mark_of, queue_of};
+use taut_port_udp::{Multicast, UdpConfig, UdpPort, mark_of, queue_of};
 use taut_rtps::{Addresses, Interface};
 
 use crate::config::{ExecutorConfig, FramesChoice};
@@ -51,7 +51,8 @@ impl Ports {
     /// Sockets, and what goes past them if that is wanted.
     pub fn open(config: &ExecutorConfig) -> Result<Ports> {
         let mut udp = UdpPort::open(&config.udp)?;
-        udp.take_warnings().iter().for_each(|line| log::warn!("{line}"));
+        let warnings = udp.take_warnings();
+        warnings.iter().for_each(|line| log::warn!("{line}"));
         tell_of_buffers(config.udp.receive_buffer, udp.receive_buffer());
         let frames = config.frames.as_ref().map(|choice| Frames::open(choice, &udp, &config.udp));
         let only_critical = matches!(&config.frames, Some(FramesChoice::Xdp(xdp)) if xdp.only_critical);
@@ -64,7 +65,28 @@ impl Ports {
         let mut ports =
             Ports { udp, frames, only_critical, has_critical_queue, tagged, by_frames, critical, left };
         ports.set_priority(0);
+        // What the kernel has refused is told by now.
+        if warnings.is_empty() && config.udp.multicast == Multicast::Auto && config.initial_peers.is_empty() {
+            ports.warn_without_groups();
+        }
         Ok(ports)
+    }
+
+    /// Nobody is found by a group, though it was not told to do without, and no peer is named.
+    fn warn_without_groups(&self) {
+        let interfaces = self.udp.interfaces();
+        let has_groups = !self.addresses().metatraffic_multicast.is_empty();
+        let Some(own) = interfaces.first().filter(|_| !has_groups) else { return };
+        let why = match own.loopback {
+            true => "the kernel carries none of IPv6 on loopback".into(),
+            false => format!("`ip link set {} multicast on` allows it", own.name),
+        };
+        let names: Vec<_> = interfaces.iter().map(|own| format!("{} ({})", own.name, own.address)).collect();
+        log::warn!(
+            "no multicast on {}: {why}. Hosts are found only if a `peer` names them, as `peer = [\"{}\"]` does this one",
+            names.join(", "),
+            own.address
+        );
     }
 
     /// What arrives at a source.

@@ -235,7 +235,7 @@ impl Executor {
                     furthest = Some(behind);
                 }
             });
-            let Some(furthest) = furthest else { return Error::timeout() };
+            let Some(furthest) = furthest else { return Error::Timeout(NOBODY) };
             blame.slow.set(participant.core(), &furthest);
             if tells {
                 participant.note_slow_reader(outlet.index, furthest.guid);
@@ -246,6 +246,11 @@ impl Executor {
         error
     }
 }
+
+/// What a wait says that ends as the last reader has caught up.
+const NOBODY: ErrorText = ErrorText::Fixed(
+    "no reader lacks a sample by now; DataWriter::slow_readers() tells which ones do while a call waits",
+);
 
 /// Room for a name of a participant or a process, and for a text with both. Lower and a write that gives up allocates for
 /// the first long name; higher and each KEEP_ALL writer takes more memory.
@@ -298,6 +303,7 @@ impl Blame {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::executor_tests::executor_with_lanes;
     use std::net::Ipv4Addr;
 
     fn process(properties: &[(String, String)]) -> String {
@@ -345,6 +351,18 @@ mod tests {
         let (late, slow, slower) = (behind(true, 20_000), behind(false, 500), behind(false, 4_096));
         for (writes, order) in [(true, [late, slow, slower]), (false, [slow, slower, late])] {
             assert!(order.is_sorted_by_key(|of| of.how_far(writes)), "{writes}");
+        }
+    }
+
+    #[test]
+    fn who_waits_until_the_last_reader_has_caught_up_is_told_where_to_look() {
+        let (executor, writer, _) = executor_with_lanes();
+        let mut outlet = executor.outlet(writer, &DataWriterQos::default()).unwrap();
+        for error in [executor.name_slow_reader(&mut outlet), executor.time_out(&mut outlet)] {
+            assert!(
+                matches!(&error, Error::Timeout(text) if text.contains("slow_readers() tells")),
+                "{error}"
+            );
         }
     }
 

@@ -19,6 +19,10 @@ fn bare_loopback_without_any_route_is_enough() {
         let text = UdpPort::open(&domain_zero(&["lo"])).err().expect("lo is down").to_string();
         assert!(text.contains("lo is down"), "{text}");
         ip("link set lo up");
+        ip("addr flush dev lo scope host");
+        let text = UdpPort::open(&UdpConfig::default()).err().expect("lo has no address").to_string();
+        assert!(text.contains("`ip addr add 127.0.0.1/8 dev lo` is enough"), "{text}");
+        ip("addr add 127.0.0.1/8 dev lo");
         let (mut a, mut b) = (open(&UdpConfig::default()), open(&UdpConfig::default()));
         assert_eq!(a.interfaces()[0].name, "lo");
         let group = a.metatraffic_multicast().to_vec();

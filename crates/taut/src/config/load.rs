@@ -363,6 +363,10 @@ mod tests {
         }
         let text = refusal("user_data", &format!("user_data = \"{}\"", "u".repeat(60_001)), &[]);
         assert!(text.ends_with("it takes a text of at most 60000 bytes") && text.len() < 300, "{text}");
+        let text = refusal("flood", "", &[("TAUT_ANNOUNCEMENT_PERIOD", "1us")]);
+        assert!(text.contains("\"1us\": it takes a time of `10ms` or more"), "{text}");
+        let text = refusal("spin", "spin = \"2s\"\n", &[]);
+        assert!(text.contains("it takes a time up to `1s`"), "{text}");
         let text = refusal("lease", "lease_duration = \"1s\"\n", &[]);
         assert!(text.contains("make the lease longer"), "{text}");
     }

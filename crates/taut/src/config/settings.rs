@@ -316,10 +316,10 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         name: "spin",
-        allowed: "a time, as `20us`; `0us` for never",
+        allowed: "a time up to `1s`, as `20us`; `0us` for never",
         meaning: "How long a wait for samples, or for room for them, looks before it sleeps, as long as looks find something; up to three times that where waits follow close upon each other.",
         set: Set::One(|config, text| {
-            config.spin = span(text)?;
+            config.spin = span(text).filter(is_spin)?;
             Some(())
         }),
         get: |config| written(config.spin),
@@ -450,7 +450,7 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         name: "lease_duration",
-        allowed: "a time above 0, as `10s` or `500ms`",
+        allowed: "a time above `announcement_period`, as `10s` or `500ms`",
         meaning: "How long the others remember the participant without a sign of life.",
         set: Set::One(|config, text| {
             config.lease_duration = duration(text)?;
@@ -460,10 +460,10 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         name: "announcement_period",
-        allowed: "a time above 0 and below `lease_duration`, as `3s` or `500ms`",
+        allowed: "a time of `10ms` or more and below `lease_duration`, as `3s` or `500ms`",
         meaning: "The time between two signs of life.",
         set: Set::One(|config, text| {
-            config.announcement_period = duration(text)?;
+            config.announcement_period = span(text).filter(is_period)?;
             Some(())
         }),
         get: |config| written(config.announcement_period),
@@ -575,12 +575,13 @@ fn shown_by_priority(list: &[(i32, u8)]) -> String {
 type InRange = fn(&Config) -> bool;
 
 /// The settings that neither the core nor the kernel would refuse, and would make something else of.
-pub(super) const RANGES: [(&str, InRange); 12] = [
+pub(super) const RANGES: [(&str, InRange); 13] = [
     ("name", |config| is_name(&config.name)),
     ("user_data", |config| is_user_data(&config.user_data)),
     ("prefault", |config| is_prefault(&config.prefault)),
     ("lease_duration", |config| config.lease_duration > Duration::ZERO),
-    ("announcement_period", |config| config.announcement_period > Duration::ZERO),
+    ("announcement_period", |config| is_period(&config.announcement_period)),
+    ("spin", |config| is_spin(&config.spin)),
     ("receive_buffer", |config| is_receive_buffer(&config.receive_buffer)),
     ("max_rate", |config| is_rate(&config.max_rate)),
     ("max_burst", |config| is_burst(&config.max_burst)),
@@ -602,6 +603,22 @@ fn is_user_data(bytes: &[u8]) -> bool {
 
 fn is_prefault(bytes: &usize) -> bool {
     *bytes <= 1 << 30
+}
+
+/// The shortest time between two announcements. Lower lets one participant flood the group that all of a domain listen to,
+/// higher refuses a lease of some 30 ms to who wants to miss a peer at once.
+const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
+
+fn is_period(period: &Duration) -> bool {
+    *period >= SHORTEST_PERIOD
+}
+
+/// The longest look before a wait sleeps. Lower refuses it to who waits for what comes so seldom, higher takes a processor from
+/// others for nothing: who wants to have one for itself polls.
+const LONGEST_SPIN: Duration = Duration::from_secs(1);
+
+fn is_spin(spin: &Duration) -> bool {
+    (Duration::ZERO..=LONGEST_SPIN).contains(spin)
 }
 
 fn is_receive_buffer(bytes: &usize) -> bool {

@@ -64,6 +64,28 @@ fn an_interface_that_refuses_multicast_is_warned_of() {
     stream.flows_after("another address of the first");
     is_warned_of("first13");
     is_warned_of("second13");
+    let before = WARNINGS.with("first13").len();
+    let _alone = near.participant(&Config::default());
+    assert_eq!(WARNINGS.with("first13").len(), before + 1, "who has no peer is told no more");
+}
+
+/// Linux carries no multicast of IPv6 on loopback.
+#[test]
+fn who_can_be_found_by_no_group_is_warned() {
+    let Some(host) = Host::new() else { return };
+    assert_eq!(WARNINGS.with("lo (::1)"), [""; 0]);
+    let config = Config { interfaces: vec!["::1".into()], ..Config::default() };
+    let [one, other] = [
+        Config { initial_peers: vec!["::1".into()], ..config.clone() },
+        Config { multicast: false, ..config.clone() },
+    ]
+    .map(|config| host.participant(&config));
+    assert_eq!(WARNINGS.with("lo (::1)"), [""; 0], "one names a peer, the other wants none");
+    drop((one, other));
+    let _alone = host.participant(&config);
+    let warnings = WARNINGS.with("lo (::1)");
+    let [text] = &warnings[..] else { panic!("one warning: {warnings:?}") };
+    assert!(text.contains("none of IPv6 on loopback") && text.contains("`peer = [\"::1\"]`"), "{text}");
 }
 
 /// A writer, and readers that join it, each in a participant of its own.

@@ -46,11 +46,13 @@ impl Link {
 /// All checks of this module; `peers` are those that the configuration names.
 pub fn check(system: &System, links: &[Link], multicast: bool, peers: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let once = once(links.iter());
+    let (by_v4, by_v6): (Vec<&Link>, Vec<&Link>) = links.iter().partition(|link| link.address.is_ipv4());
     // Over IPv6 each interface has its route to groups, there is no such bound and no such filter.
-    let v4 = self::once(links.iter().filter(|link| link.address.is_ipv4()));
+    let v4 = once(by_v4.iter().copied());
+    // An interface with both is as IPv4 has it: loopback carries groups of that alone.
+    let once = once(by_v4.into_iter().chain(by_v6));
     if multicast {
-        findings.extend(once.iter().map(|link| flag(system, link)));
+        findings.extend(once.iter().map(|link| flag(system, link, peers)));
         if !v4.is_empty() {
             findings.push(memberships(system, v4.len()));
             findings.push(route(system, &v4));
@@ -85,8 +87,11 @@ fn without(peers: &[String]) -> Finding {
     ))
 }
 
-fn flag(system: &System, link: &Link) -> Finding {
+fn flag(system: &System, link: &Link, peers: &[String]) -> Finding {
     let name = format!("multicast on {}", link.name);
+    if link.loopback && link.address.is_ipv6() {
+        return v6_loopback(&name, link, peers);
+    }
     if link.flagged {
         return Finding::good(&name, "on");
     }
@@ -104,6 +109,20 @@ fn flag(system: &System, link: &Link) -> Finding {
     }
     let cost = "nobody is found there, and nobody finds this machine, except by peer";
     Finding::harmful(&name, "off", cost).mend(mend)
+}
+
+/// Linux has no route to a group of IPv6 there, and Taut joins none.
+fn v6_loopback(name: &str, link: &Link, peers: &[String]) -> Finding {
+    let seen = "none of IPv6";
+    if !peers.is_empty() {
+        return Finding::good(name, format!("{seen}; the configuration names peers: {}", peers.join(", ")));
+    }
+    let cost = "nobody is found there, and nobody finds this machine, except by peer";
+    Finding::harmful(name, seen, cost).mend(Mend::by_hand(
+        format!("set peer = [\"{}\"], or interface = [\"127.0.0.1\"], in taut.toml", link.address),
+        Lasts::ForGood,
+        "set it back",
+    ))
 }
 
 /// The flags of an interface with that of multicast. `None` if /sys does not show this interface: it may be that of
@@ -248,17 +267,24 @@ pub mod tests {
     #[test]
     fn the_flag_of_an_interface() {
         let (_directory, none) = tree(&[]);
-        assert_eq!(flag(&none, &link("eth0")).state, State::Good);
+        assert_eq!(flag(&none, &link("eth0"), &[]).state, State::Good);
         let off = |name| Link { flagged: false, ..link(name) };
-        let found = flag(&none, &off("eth0"));
+        let found = flag(&none, &off("eth0"), &[]);
         assert_eq!(found.state, State::Harmful);
         let mend = found.mend.unwrap();
         assert_eq!((mend.command.as_str(), mend.writes.len()), ("ip link set eth0 multicast on", 0));
-        assert_eq!(flag(&none, &off("lo")).state, State::WorthChanging);
+        assert_eq!(flag(&none, &off("lo"), &[]).state, State::WorthChanging);
+        let v6 = Link { address: Ipv6Addr::LOCALHOST.into(), ..off("lo") };
+        let found = flag(&none, &v6, &[]);
+        assert_eq!(found.state, State::Harmful);
+        assert!(found.mend.unwrap().command.contains("peer = [\"::1\"]"));
+        assert_eq!(flag(&none, &v6, &["::1".to_owned()]).state, State::Good);
+        let both = check(&none, &[v6, link("lo")], true, &[]);
+        assert!(both.iter().all(|found| found.name != "multicast on lo" || found.seen == "on"), "{both:?}");
         let writes = |index: &str, flags: &str| {
             let file = |name: &str| format!("/sys/class/net/eth0/{name}");
             let (_directory, system) = tree(&[(&file("ifindex"), index), (&file("flags"), flags)]);
-            flag(&system, &off("eth0")).mend.unwrap().writes
+            flag(&system, &off("eth0"), &[]).mend.unwrap().writes
         };
         let on = Write {
             path: "/sys/class/net/eth0/flags".to_owned(),

@@ -196,7 +196,7 @@ pub fn run(network: &Network, arguments: &TopArguments) -> Result<End, Failure> 
     let mut domain = Domain { domain_id: config.domain_id, ..Domain::default() };
     let mut look = |domain: &mut Domain| domain.look(&participant, &reader);
     match arguments.listen {
-        Some(at) => answer_scrapes(&Scrapes::new(at)?, &mut domain, arguments, &mut look)?,
+        Some(at) => answer_scrapes(&mut Scrapes::new(at)?, &mut domain, arguments, &mut look)?,
         None if arguments.prometheus => {
             stop::sleep(Until::after(Some(PERIOD)));
             look(&mut domain)?;
@@ -250,7 +250,7 @@ fn await_rates(domain: &mut Domain, look: Look<'_>) -> Result<(), Failure> {
 }
 
 fn answer_scrapes(
-    scrapes: &Scrapes,
+    scrapes: &mut Scrapes,
     domain: &mut Domain,
     arguments: &TopArguments,
     look: Look<'_>,
@@ -258,7 +258,7 @@ fn answer_scrapes(
     output::line(&scrapes.url)?;
     let mut looked = Instant::now();
     while !stop::requested() {
-        scrapes.serve(|| {
+        scrapes.serve(&mut || {
             look(domain)?;
             Ok(prometheus::text(domain, arguments.participant.as_deref()))
         })?;

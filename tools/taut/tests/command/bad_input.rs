@@ -427,6 +427,37 @@ fn runs_that_are_none() {
     assert!(same.stdout.contains("1 line with one round on a side"), "{}", same.stdout);
 }
 
+#[test]
+fn a_peer_whose_port_is_none() {
+    for peer in ["1.2.3.4:99999", "1.2.3.4:0", "robot:"] {
+        let line = refusal(taut(62, &format!("--peer {peer} ls")));
+        let says = format!(
+            "\"{peer}\" has no port from 1 to 65535 behind its host: write HOST:PORT, as 192.168.1.7:7410"
+        );
+        assert!(line.contains(&says), "{line}");
+    }
+}
+
+/// Its stack finds no addresses, for their limit or for their number.
+#[test]
+fn a_driver_without_a_thread_is_told() {
+    let ls = |limit: &str, stack: u64| {
+        let mut command = std::process::Command::new("sh");
+        let line = format!("{limit} exec {} --interface lo --domain 62 ls", env!("CARGO_BIN_EXE_taut"));
+        command.args(["-c", &line]).env("RUST_MIN_STACK", stack.to_string());
+        run(command).stderr
+    };
+    let begin = "taut: pthread_create of the thread that drives: Resource temporarily unavailable (os error 11): raise \
+                 the limit of ";
+    let (bounded, unbounded) = (ls("ulimit -v 1000000;", 16 << 30), ls("", 1 << 47));
+    for (text, limit) in
+        [(bounded, "addresses, which its stack takes too (`ulimit -v`)"), (unbounded, "threads")]
+    {
+        assert!(text.starts_with(&format!("{begin}{limit}")), "{text}");
+        assert!(text.contains("of threads (`ulimit -u`, ") && text.contains("(Driver::Inline)"), "{text}");
+    }
+}
+
 /// It would go with the run.
 #[test]
 fn lines_are_not_saved_where_they_are_lost() {

@@ -86,9 +86,16 @@ fn it_reads_its_rules_again() {
     };
     write("", 65_534, 0o600);
     let mut netd = serving(&policy, &socket);
+    let line = netd.error_line();
+    assert!(
+        line.starts_with("taut: warn: netd: ") && line.contains("has no rule, so that all are refused"),
+        "{line}"
+    );
     write(rule, 0, 0o600);
     netd.signal("HUP");
     assert_eq!(netd.line(), "netd has read its rules again; rules: 1");
+    let line = netd.error_line();
+    assert!(line.contains("rules for interface eth0, which is not there"), "{line}");
     let wrong = rule.replace("queues", "queue");
     for (text, owner, mode, part) in [
         (wrong.as_str(), 0, 0o600, "netd.toml line 4: unknown field `queue`"),

@@ -83,7 +83,8 @@ cat undone",
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{}", ended.stdout);
     let parts: Vec<&str> = ended.stdout.split("---\n").collect();
     let wanted = format!(
-        "{BEFORE}{AFTER}0 done; `taut nic undo nic0` takes it back\n{BEFORE}nic.lock\nnothing to undo\n"
+        "{BEFORE}{AFTER}nothing was changed: all that can be done is done; `taut nic undo nic0` takes back what was done \
+         before\n{BEFORE}nic.lock\nnothing to undo\n"
     );
     assert_eq!(parts[0], wanted);
     assert_eq!(steps(parts[1], "done"), ["channels", "qdisc", "XPS of queue 0", "XPS of queue 1"]);
