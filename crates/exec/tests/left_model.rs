@@ -116,6 +116,7 @@ impl Model {
             6..8 => self.run(),
             _ => self.help(),
         }
+        assert_eq!(self.left.has_critical(), !self.plain[Line::Critical as usize].borrow().is_empty());
         assert_eq!(self.left.is_any(), self.is_any());
     }
 }
