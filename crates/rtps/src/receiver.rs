@@ -69,8 +69,6 @@ impl Participant {
             reflected: false,
             timestamp: None,
         };
-        // What is left of datagrams before this one has a timer: it is no part of each that comes meanwhile.
-        let is_first = !self.has_to_find();
         let mut submessages = Submessages::new(rest);
         while let Some(framed) = submessages.next_framed() {
             let handled = framed.and_then(|framed| self.on_framed(now, &mut source, framed, frame, sink));
@@ -83,7 +81,8 @@ impl Participant {
                 break;
             }
         }
-        if is_first && !self.inbox.is_empty() {
+        // What is left of datagrams before this one has a timer: it is no part of each that comes meanwhile.
+        if !self.inbox.is_empty() && !self.found.waits {
             self.handle_inbox(now, limits::INBOX_AT_ONCE);
         }
         if let Some(prefix) = self.announced.take() {

@@ -6,7 +6,7 @@
 
 use taut_base::{EntityId, Guid, GuidPrefix, Locator, Time};
 
-use super::{Found, ParticipantData};
+use super::ParticipantData;
 use crate::event::Event;
 use crate::limits;
 use crate::participant::Participant;
@@ -44,9 +44,7 @@ impl Participant {
         self.spdp.stranded.remove(prefix);
         self.announcements.forget(prefix);
         self.inbox.retain(|change| change.writer_guid.prefix != prefix);
-        if self.found.remote.prefix == prefix {
-            self.found = Found::default();
-        }
+        self.found.forget(prefix);
         self.timers.set(Time::NEVER, Timer::Lease(prefix));
         self.timers.set(Time::NEVER, Timer::Peer(prefix));
         self.timers.set(Time::NEVER, Timer::Ask(prefix));

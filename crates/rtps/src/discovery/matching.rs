@@ -52,9 +52,11 @@ fn check(writer: &EndpointData, reader: &EndpointData, local_is_writer: bool) ->
 /// of them is next. So a step has as much of that as it may.
 #[derive(Default)]
 pub(crate) struct Found {
-    pub remote: Guid,
+    remote: Guid,
     locals: Vec<EntityId>,
     ends: bool,
+    /// Something is left, of this or of what has come behind it, that has a timer.
+    pub waits: bool,
 }
 
 impl Found {
@@ -64,7 +66,14 @@ impl Found {
         self.locals.reverse();
     }
 
-    #[inline]
+    /// A participant is being forgotten: its endpoints have no part in this any more.
+    pub fn forget(&mut self, prefix: GuidPrefix) {
+        if self.remote.prefix == prefix {
+            self.locals.clear();
+            self.ends = false;
+        }
+    }
+
     pub fn is_any_left(&self) -> bool {
         !self.locals.is_empty() || self.ends
     }

@@ -239,21 +239,16 @@ impl Participant {
             && self.events.len() < most
             && endpoints.next().is_some()
         {
-            let Some(change) = self.inbox.pop_front() else { return };
+            let Some(change) = self.inbox.pop_front() else { break };
             match change.writer_guid.entity {
                 EntityId::PARTICIPANT_MESSAGE_WRITER => self.on_participant_message(now, &change),
                 _ => self.on_endpoint_change(&change),
             }
         }
-        if self.has_to_find() {
+        self.found.waits = !self.inbox.is_empty() || self.found.is_any_left();
+        if self.found.waits {
             self.timers.set(now, Timer::Inbox);
         }
-    }
-
-    /// Is there something left of what has come for the built-in readers?
-    #[inline]
-    pub(crate) fn has_to_find(&self) -> bool {
-        !self.inbox.is_empty() || self.found.is_any_left()
     }
 
     fn on_endpoint_change(&mut self, change: &CacheChange) {
