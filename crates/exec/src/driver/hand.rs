@@ -22,7 +22,7 @@ const ASKS: Duration = Duration::from_millis(10);
 pub(crate) enum Hand {
     Socket(Socket),
     /// The queues of AF_XDP; none while its interface is lost.
-    Queues(Vec<Glance>),
+    Queues(Vec<Glance>, Turns),
     #[cfg(feature = "dpdk")]
     Device(Box<Incoming>),
 }
@@ -35,7 +35,7 @@ impl Hand {
             return Some(Hand::Device(Box::new(incoming)));
         }
         if let Some(frames) = &port.frames {
-            return Some(Hand::Queues(frames.looks()));
+            return Some(Hand::Queues(frames.looks(), Turns::default()));
         }
         let users = port.udp.fds().filter(|of| of.traffic == Traffic::User).count() as u64;
         let direct = port.udp.direct()?;
@@ -45,7 +45,7 @@ impl Hand {
     /// Can nobody sleep until something comes?
     pub fn is_sleepless(&self) -> bool {
         match self {
-            Hand::Socket(_) | Hand::Queues(_) => false,
+            Hand::Socket(_) | Hand::Queues(..) => false,
             #[cfg(feature = "dpdk")]
             Hand::Device(_) => true,
         }
@@ -54,7 +54,7 @@ impl Hand {
     /// Are queues of AF_XDP looked at? Their senders pay for each frame that the kernel notes; those of a socket's datagrams do
     /// for each row of them, and who looks there before it sleeps leaves the kernel to watch it.
     pub const fn has_queues(&self) -> bool {
-        matches!(self, Hand::Queues(_))
+        matches!(self, Hand::Queues(..))
     }
 
     /// How many looks who is about to sleep makes here from one question to the kernel to the next, some microsecond: a queue
@@ -63,7 +63,7 @@ impl Hand {
     pub const fn looks(&self) -> u32 {
         match self {
             Hand::Socket(_) => 4,
-            Hand::Queues(_) => 16,
+            Hand::Queues(..) => 16,
             #[cfg(feature = "dpdk")]
             Hand::Device(_) => 16,
         }
@@ -71,7 +71,7 @@ impl Hand {
 
     /// Looks at these queues from now on. The others are to be free: whoever looks at one keeps it.
     pub fn look_at(&mut self, queues: Vec<Glance>) {
-        if let Hand::Queues(looks) = self {
+        if let Hand::Queues(looks, _) = self {
             *looks = queues;
         }
     }
@@ -83,9 +83,9 @@ impl Hand {
     pub fn look(&mut self, now: Time, ready: &mut Readable) -> bool {
         match self {
             Hand::Socket(socket) => socket.look(now, ready),
-            Hand::Queues(looks) => {
-                let queues = looks.iter().zip(QUEUES as u64..);
-                queues.filter(|(glance, _)| glance.is_any()).for_each(|(_, source)| ready.push(source));
+            Hand::Queues(looks, turns) => {
+                let is_any = |at: usize| looks.get(at).is_some_and(Glance::is_any);
+                turns.find(looks.len(), is_any, |at| ready.push((QUEUES + at) as u64));
                 !looks.is_empty()
             }
             #[cfg(feature = "dpdk")]
@@ -102,7 +102,7 @@ impl Hand {
     pub fn note_found(&mut self, clock: impl FnOnce() -> Time, ready: &Readable) {
         match self {
             Hand::Socket(socket) => socket.note_found(clock, ready),
-            Hand::Queues(_) => {}
+            Hand::Queues(..) => {}
             #[cfg(feature = "dpdk")]
             Hand::Device(_) => {}
         }
@@ -114,11 +114,42 @@ impl Hand {
         match self {
             Hand::Socket(socket) => port.udp.receive_direct(&mut socket.direct, sink),
             // Nothing is in hand: they are sources of the port.
-            Hand::Queues(_) => 0,
+            Hand::Queues(..) => 0,
             #[cfg(feature = "dpdk")]
             Hand::Device(incoming) => {
                 port.frames.as_mut().map_or(0, |frames| frames.receive(incoming, budget, sink))
             }
+        }
+    }
+}
+
+/// Queues that one look finds beside the last one, which is for what must not wait. Lower takes more rounds where many are busy,
+/// higher leaves too few of the places of a look for sockets.
+const AT_ONCE: usize = 4;
+
+/// Whose turn it is among queues, so that no number of busy ones keeps out another.
+#[derive(Default)]
+pub(crate) struct Turns {
+    next: usize,
+}
+
+impl Turns {
+    /// Finds those of so many queues that have something: the last one first, then some of the others by turns.
+    #[inline]
+    fn find(&mut self, count: usize, is_any: impl Fn(usize) -> bool, mut found: impl FnMut(usize)) {
+        let Some(last) = count.checked_sub(1) else { return };
+        if is_any(last) {
+            found(last);
+        }
+        let mut left = AT_ONCE;
+        let first = if self.next < last { self.next } else { 0 };
+        for at in (first..last).chain(0..first).filter(|at| is_any(*at)) {
+            if left == 0 {
+                self.next = at;
+                return;
+            }
+            found(at);
+            left -= 1;
         }
     }
 }
@@ -157,6 +188,31 @@ impl Socket {
         let is_other = |source: u64| source < self.users && source != Direct::SOURCE as u64;
         if ready.iter().any(is_other) {
             self.asks_until = clock() + ASKS;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_number_of_busy_queues_keeps_out_another() {
+        for (count, busy) in [(1, 1), (5, 5), (10, 10), (16, 9), (16, 16)] {
+            let (mut turns, mut had) = (Turns::default(), vec![0; count]);
+            const LOOKS: usize = 60;
+            for _ in 0..LOOKS {
+                let mut ready = Readable::default();
+                turns.find(count, |at| at >= count - busy, |at| ready.push((QUEUES + at) as u64));
+                assert_eq!(ready.sources()[0], (QUEUES + count - 1) as u64, "the last one first");
+                assert!(ready.sources().len() <= AT_ONCE + 1);
+                ready.iter().for_each(|source| had[source as usize - QUEUES] += 1);
+            }
+            let turns = LOOKS * AT_ONCE.min(busy - 1) / (busy - 1).max(1);
+            let (last, others) = had.split_last().unwrap();
+            assert_eq!(*last, LOOKS);
+            let others = &others[count - busy..];
+            assert!(others.iter().all(|had| had.abs_diff(turns) <= 1), "{count}, {busy}: {others:?}");
         }
     }
 }
