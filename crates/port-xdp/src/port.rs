@@ -228,6 +228,12 @@ impl XdpPort {
         format!("{name}{of} queue {}, {attached}, {bound}{layer}{tag}{why}", numbers.join(" and "))
     }
 
+    /// Receive queues of the interface beside those that it has; 0 where the driver does not say.
+    pub fn other_queues(&self) -> usize {
+        let all = self.interface.rx_queues.unwrap_or(0) as usize;
+        all.saturating_sub(self.queues.len())
+    }
+
     /// The interface's number, which it keeps when it is given another name.
     pub fn index(&self) -> u32 {
         self.interface.index

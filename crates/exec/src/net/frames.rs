@@ -310,6 +310,15 @@ fn open_xdp(choice: &XdpChoice, udp: &UdpPort, config: &UdpConfig) -> Result<Fra
     if let Err(error) = taut_port_xdp::is_up(&choice.port.interface) {
         log::warn!("XDP on {}: {error}; nothing comes or goes there before", xdp.describe());
     }
+    let others = xdp.other_queues();
+    if choice.layer == XdpLayer::Bare && others > 0 {
+        log::warn!(
+            "XDP on {}: what comes by the other {others} receive queues is lost, as without IP no socket has it: have \
+             `xdp_queues` name all of them, or let the interface have no other (`ethtool -L {} combined 1`)",
+            xdp.describe(),
+            xdp.interface()
+        );
+    }
     Ok(Frames::Xdp(Box::new(xdp)))
 }
 

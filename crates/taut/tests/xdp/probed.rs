@@ -107,3 +107,30 @@ fn an_interface_that_is_down_is_warned_of_once() {
         assert_eq!(warnings().len(), 1, "{:?}", warnings());
     });
 }
+
+/// No socket has what comes by another one.
+#[test]
+fn a_queue_that_nobody_has_without_ip_is_warned_of() {
+    let words = "numrxqueues 3 numtxqueues 3";
+    with_pair("a_queue_that_nobody_has_without_ip", [words, words], |pair| {
+        pair.enter(End::A);
+        for words in ["set lo up", "set xa name threefold", "property add dev threefold altname xa"] {
+            ip(&format!("link {words}"));
+        }
+        let warnings = warnings_with("XDP on threefold");
+        for (queues, is_all) in [(vec![0, 1, 2], true), (vec![1], false)] {
+            let config = Config {
+                interfaces: vec!["lo".into()],
+                xdp_interface: "threefold".into(),
+                xdp_layer: XdpLayer::Bare,
+                xdp_queues: queues,
+                ..config(End::A, Some(XdpMode::Generic))
+            };
+            drop(DomainParticipant::with_config(&config).unwrap());
+            pair.await_no_program(End::A);
+            assert_eq!(warnings().is_empty(), is_all, "{:?}", warnings());
+        }
+        let [warning] = &warnings()[..] else { panic!("{:?}", warnings()) };
+        assert!(warning.contains("the other 2 receive queues is lost"), "{warning}");
+    });
+}

@@ -69,6 +69,14 @@ fn queues(asked: &Asked, Place { name: interface, device }: &Place) -> Finding {
     let Some(count) = device.queues.or((last == 0).then_some(1)) else {
         return Finding::not_looked(name, format!("the driver of {interface} does not say how many it has"));
     };
+    let named = asked.queues.len().max(1);
+    if last < count && asked.layer == XdpLayer::Bare && named < count as usize {
+        let seen = format!("xdp_queues names {named} of the {count} of {interface}");
+        let cost = "what comes by the others is lost, as without IP no socket has it".to_owned();
+        let all = Vec::from_iter((0..count).map(|number| number.to_string())).join(", ");
+        let name_all = format!("xdp_queues = [{all}]   # in taut.toml");
+        return Finding::harmful(name, seen, cost).mend(Mend::by_hand(name_all, Lasts::ForGood, ""));
+    }
     if last < count {
         return Finding::good(name, format!("{interface} has {}", counted(count as usize, "queue")));
     }
@@ -221,6 +229,18 @@ mod tests {
         assert_eq!(of(&[0], None), None);
         let seen = "the driver of eth0 does not say how many it has".to_owned();
         assert_eq!(of(&[1], None), Some((State::NotLooked, seen)));
+    }
+
+    #[test]
+    fn without_ip_all_queues_are_needed() {
+        let of = |numbers: &[u32], count| {
+            let asked = Asked { layer: XdpLayer::Bare, ..asked(numbers) };
+            found("6.12.0", &asked, device(1_500, count), true)
+        };
+        assert_eq!([of(&[], Some(1)), of(&[1, 0], Some(2)), of(&[], None)], [None, None, None]);
+        let seen = |words: &str| Some((State::Harmful, format!("xdp_queues names {words} of eth0")));
+        assert_eq!(of(&[], Some(2)), seen("1 of the 2"));
+        assert_eq!(of(&[1, 2], Some(4)), seen("2 of the 4"));
     }
 
     #[test]
