@@ -301,6 +301,7 @@ impl Network {
             initial_peers: peers.map(meta_locator).collect(),
             multicast: options.multicast,
             anatomy: options.anatomy.map(|clock| Anatomy { samples: 64, clock: clock.into() }),
+            cuts_discovery: false,
         };
         self.say(node, "starts");
         let local = self.local_now(node);

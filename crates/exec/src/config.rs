@@ -185,7 +185,17 @@ impl ExecutorConfig {
             initial_peers: ports.resolve(&self.initial_peers, &self.udp)?,
             multicast: self.multicast,
             anatomy: (self.anatomy > 0).then(|| Anatomy { samples: self.anatomy, clock: clock_name() }),
+            cuts_discovery: self.is_without_ip(),
         })
+    }
+
+    /// Do frames go without IP?
+    fn is_without_ip(&self) -> bool {
+        match &self.frames {
+            None => false,
+            Some(FramesChoice::Xdp(choice)) => choice.layer == XdpLayer::Bare,
+            Some(FramesChoice::Dpdk(choice)) => choice.own.is_none(),
+        }
     }
 }
 

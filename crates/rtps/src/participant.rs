@@ -95,6 +95,9 @@ pub struct Config {
     pub multicast: MulticastChoice,
     /// Writers say when each change was written, and readers remember; `None`: nobody wants to know.
     pub anatomy: Option<Anatomy>,
+    /// Nobody on the way cuts datagrams that are too long for it, as IP does: what discovery says goes in fragments of
+    /// [`limits::FRAGMENT_SIZE_MIN`] bytes. Some implementations take that only whole.
+    pub cuts_discovery: bool,
 }
 
 impl Config {
@@ -117,6 +120,7 @@ impl Config {
             initial_peers: Vec::new(),
             multicast: MulticastChoice::Never,
             anatomy: None,
+            cuts_discovery: false,
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::net::Ipv4Addr;
 
 use taut_base::{GuidPrefix, Locator, Time};
-use taut_port::{Frame, Loopback, Traffic};
+use taut_mem::Bytes;
+use taut_port::{Frame, Loopback, Port, Traffic};
 use taut_qos::{EndpointQos, History};
 
 use crate::{Config, EndpointConfig, Offer, Participant, ReaderIndex, Sink, TxClass, limits};
@@ -41,10 +42,34 @@ fn no_two_endpoints_have_the_same_name_however_many_there_were() {
     assert_eq!(participant.local_endpoints().count(), 6);
 }
 
+/// A port all of whose paths take datagrams of up to so many bytes.
+struct Narrow {
+    port: Loopback,
+    path: usize,
+}
+
+impl Narrow {
+    fn take(&mut self) -> Option<(Locator, Bytes)> {
+        self.port.take()
+    }
+}
+
+impl Port for Narrow {
+    fn send(&mut self, to: &[Locator], parts: &[&[u8]]) {
+        self.port.send(to, parts);
+    }
+
+    fn flush(&mut self) {}
+
+    fn path_size(&mut self, _: &Locator) -> usize {
+        self.path
+    }
+}
+
 /// Two participants, each known to the other, and what they send.
 struct Both {
     ends: [Participant; 2],
-    port: Loopback,
+    port: Narrow,
 }
 
 impl Both {
@@ -55,16 +80,27 @@ impl Both {
     }
 
     fn new() -> Both {
+        let mut both = Both::that(false, 0);
+        while both.send(0, usize::MAX) + both.send(1, usize::MAX) > 0 {}
+        both
+    }
+
+    /// Not known to each other yet, with so much USER_DATA.
+    fn that(cuts_discovery: bool, user_data: usize) -> Both {
         let end = |number: usize| {
             let prefix = GuidPrefix([number as u8 + 1; 12]);
             Participant::new(Config {
                 initial_peers: vec![Both::source(1 - number)],
+                cuts_discovery,
+                user_data: vec![8; user_data],
                 ..Config::at(prefix, Both::source(number))
             })
         };
-        let mut both = Both { ends: [end(0), end(1)], port: Loopback::new() };
+        let mut both = Both {
+            ends: [end(0), end(1)],
+            port: Narrow { port: Loopback::new(), path: limits::MESSAGE_SIZE },
+        };
         both.ends.iter_mut().for_each(|end| _ = end.on_timeout(Both::NOW, usize::MAX));
-        while both.send(0, usize::MAX) + both.send(1, usize::MAX) > 0 {}
         both
     }
 
@@ -81,6 +117,28 @@ impl Both {
             (0..steps).take_while(|_| to.on_timeout(Both::NOW, 1) > 0).for_each(drop);
         }
         sent
+    }
+
+    /// Brings to each what the other one has to send in datagrams of up to so many bytes, until there is no more. Returns the
+    /// longest that was too long, if any was.
+    fn exchange(&mut self, longest: usize) -> Option<usize> {
+        let mut too_long = None;
+        for _ in 0..100 {
+            for from in [0, 1] {
+                let tx = &mut self.ends[from];
+                while tx.poll_transmit(Both::NOW, &mut self.port, TxClass::Discovery, 8).more {}
+                while let Some((_, bytes)) = self.port.take() {
+                    if bytes.len() > longest {
+                        too_long = too_long.max(Some(bytes.len()));
+                        continue;
+                    }
+                    let frame = Frame { source: Both::source(from), traffic: Traffic::Meta, bytes };
+                    self.ends[1 - from].on_frame(Both::NOW, &frame, &mut Nowhere);
+                }
+                self.ends[1 - from].on_timeout(Both::NOW, usize::MAX);
+            }
+        }
+        too_long
     }
 
     fn known(&self) -> usize {
@@ -138,6 +196,31 @@ fn a_step_matches_or_parts_so_many_and_the_next_ones_the_rest() {
     }
     both.ends[1].on_timeout(Both::NOW, usize::MAX);
     assert_eq!(both.known(), 0, "the writer has gone");
+}
+
+/// As without IP, where nobody cuts what is too long for a frame.
+#[test]
+fn what_discovery_says_goes_in_fragments_where_nobody_cuts_datagrams() {
+    for (cuts, of_participants, of_endpoint, known) in [
+        (false, 0, 100, [1, 1]),
+        (false, 0, 5_000, [1, 0]),
+        (false, 5_000, 100, [0, 0]),
+        (true, 0, 100, [1, 1]),
+        (true, 5_000, 5_000, [1, 1]),
+    ] {
+        let mut both = Both::that(cuts, of_participants);
+        both.port.path = limits::DATAGRAM_MIN;
+        let mut said = endpoint();
+        said.qos.user_data = vec![7; of_endpoint];
+        both.ends[0].create_writer(Both::NOW, said, &mut Nowhere);
+        let too_long = both.exchange(limits::DATAGRAM_MIN);
+        let (prefix, found) = (both.ends[0].config().guid_prefix, both.ends[1].database());
+        let peer = found.peer(prefix);
+        assert_eq!([usize::from(peer.is_some()), both.known()], known, "{too_long:?}");
+        assert_eq!(too_long.is_some(), known != [1, 1], "{too_long:?}");
+        assert!(peer.is_none_or(|peer| peer.data.user_data.len() == of_participants));
+        assert!(found.endpoints().all(|found| found.qos.user_data.len() == of_endpoint));
+    }
 }
 
 #[test]

@@ -51,7 +51,12 @@ impl Participant {
         let (guid, qos) = (Guid::new(self.config.guid_prefix, entity), builtin_qos());
         let index = WriterIndex(self.writers.insert_with(|index| {
             let history = History::KeepLast(1);
-            Writer::new(guid, WriterIndex(index), &qos, history, None, MulticastChoice::Auto)
+            let mut writer =
+                Writer::new(guid, WriterIndex(index), &qos, history, None, MulticastChoice::Auto);
+            if self.config.cuts_discovery {
+                writer.cut_all();
+            }
+            writer
         }));
         let data = Arc::new(EndpointData::of(guid, "", "", qos));
         self.locals

@@ -31,6 +31,8 @@ pub(crate) struct Spdp {
     pub(crate) stranded: Stranded,
     next_at: Time,
     initial_left: u32,
+    /// A long announcement goes in fragments.
+    cuts: bool,
 }
 
 impl Spdp {
@@ -52,6 +54,7 @@ impl Spdp {
             stranded: Stranded::default(),
             next_at: Time::AT_ONCE,
             initial_left: limits::INITIAL_ANNOUNCEMENTS,
+            cuts: config.cuts_discovery,
         }
     }
 
@@ -135,15 +138,26 @@ impl Spdp {
             let rest = self.everybody.get(first..).unwrap_or_default();
             let next = rest.get(..tx.budget).unwrap_or(rest);
             self.untold = rest.len().saturating_sub(next.len());
-            self.write(tx);
+            self.write(tx, next);
             tx.flush(next);
         }
         true
     }
 
-    /// Puts the announcement into the message.
-    pub(super) fn write(&self, tx: &mut Tx<'_>) {
-        tx.message.data(EntityId::SPDP_READER, &self.change, &self.change.payload);
+    /// Puts the announcement into the message; of one that goes in fragments the last one, if something may follow it, once the
+    /// others have gone to these.
+    pub(super) fn write(&self, tx: &mut Tx<'_>, to: &[Locator]) {
+        let (size, len) = (limits::FRAGMENT_SIZE_MIN, self.change.payload.len());
+        if !self.cuts || len <= size {
+            return tx.message.data(EntityId::SPDP_READER, &self.change, &self.change.payload);
+        }
+        let last = u32::try_from(len.div_ceil(size)).unwrap_or(u32::MAX);
+        for number in 1..=last {
+            let may_be_followed = tx.message.data_frag(EntityId::SPDP_READER, &self.change, number, size);
+            if number < last || !may_be_followed {
+                tx.next_message(to);
+            }
+        }
     }
 }
 

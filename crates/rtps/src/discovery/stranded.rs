@@ -176,6 +176,7 @@ mod tests {
             initial_peers: vec![at(200, 0)],
             multicast: MulticastChoice::Auto,
             anatomy: None,
+            cuts_discovery: false,
         })
     }
 

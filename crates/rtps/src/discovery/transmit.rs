@@ -61,7 +61,7 @@ impl Outbound<'_> {
         }
         // Who does not know this participant yet has to, before it can listen to the rest.
         if self.spdp.take_newcomer(prefix) && !to.is_empty() {
-            self.spdp.write(tx);
+            self.spdp.write(tx, to);
         }
         for pair in self.builtin.pairs() {
             let Some(reader) = self.readers.get_mut(pair.reader.0) else { continue };
@@ -117,6 +117,7 @@ mod tests {
             initial_peers: Vec::new(),
             multicast: MulticastChoice::Auto,
             anatomy: None,
+            cuts_discovery: false,
         })
     }
 

@@ -277,6 +277,11 @@ impl Writer {
         self.paths.reserve(Stamps::LEN);
     }
 
+    /// From now on all of its changes that no path needs to take whole go in fragments.
+    pub(crate) fn cut_all(&mut self) {
+        self.paths.cut();
+    }
+
     /// Is there room for one more change? KEEP_LAST makes room itself.
     pub fn has_room(&self) -> bool {
         if !self.keep_all {

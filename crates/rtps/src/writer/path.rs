@@ -41,6 +41,12 @@ impl PathSizes {
         }
     }
 
+    /// All fragments are as small as any path needs.
+    pub fn cut(&mut self) {
+        self.fragments = VecDeque::from([(SequenceNumber::ZERO, limits::FRAGMENT_SIZE_MIN)]);
+        self.smallest = limits::FRAGMENT_SIZE_MIN;
+    }
+
     /// Fragments leave room for so many more bytes.
     pub fn reserve(&mut self, bytes: usize) {
         self.headers = self.headers.saturating_add(bytes);

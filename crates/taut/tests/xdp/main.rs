@@ -276,6 +276,29 @@ fn a_second_one_without_ip() {
     });
 }
 
+/// Nobody cuts what is longer than a frame.
+#[test]
+fn without_ip_discovery_may_say_much() {
+    with_pair("without_ip_discovery_may_say_much", ["", ""], |pair| {
+        let [near, far] = End::BOTH.map(|end| {
+            pair.enter(end);
+            ip(&format!("addr flush dev {}", end.name()));
+            let config = Config {
+                interfaces: Vec::new(),
+                xdp_layer: XdpLayer::Bare,
+                user_data: vec![1; 5_000],
+                ..config(end, Some(XdpMode::Native))
+            };
+            DomainParticipant::with_config(&config).unwrap()
+        });
+        let much = Qos::default().user_data(vec![2; 50_000]);
+        let writer = near.topic::<Blob>("Much").unwrap().writer(much.clone()).unwrap();
+        let reader = far.topic::<Blob>("Much").unwrap().reader(much).unwrap();
+        writer.wait_matched(LIMIT).unwrap();
+        reader.wait_matched(LIMIT).unwrap();
+    });
+}
+
 /// One frame of twenty is lost, in both directions, and of the first more than so many.
 fn goes_over_a_bad_cable(stream: &mut Stream, lost: u64) {
     stream.carries(&SIZES);
