@@ -48,6 +48,8 @@ pub struct Record {
     pub before: Change,
     /// What was made.
     pub written: Change,
+    /// What there was just before, until it is known to be made; `None` too in records of a version that kept it not.
+    pub replaced: Option<Change>,
 }
 
 impl Record {
@@ -66,11 +68,18 @@ impl Record {
     ///
     /// let identity = Identity { interface: "eth0".into(), index: 2, namespace: "net:[1]".into() };
     /// let (item, before, written) = ("receive ring".into(), Change::Ring(256), Change::Ring(4_096));
-    /// let record = Record { interface: "eth9".into(), index: Some(2), namespace: "net:[1]".into(), item, before, written };
+    /// let (interface, namespace) = ("eth9".into(), "net:[1]".into());
+    /// let record = Record { interface, index: Some(2), namespace, item, before, written, replaced: None };
     /// assert!(record.is_here(&identity), "it has got another name since");
     /// ```
     pub fn is_here(&self, identity: &Identity) -> bool {
         self.namespace == identity.namespace && self.is_of(identity)
+    }
+
+    /// What of ours is there: what was written, or what was to be replaced when a process ended before it was.
+    fn found(&self, facts: &Facts) -> Option<Change> {
+        let ours = || [Some(&self.written), self.replaced.as_ref()].into_iter().flatten();
+        ours().find(|change| change.holds(facts)).or(ours().find(|change| change.is_begun(facts))).cloned()
     }
 }
 
@@ -150,20 +159,24 @@ fn record(
     change: &Change,
     records: &[Record],
 ) -> Result<Record, String> {
-    let earlier = records
-        .iter()
-        .find(|earlier| earlier.is_here(identity) && earlier.item == item && earlier.written.holds(facts));
+    let here = |earlier: &&Record| earlier.is_here(identity) && earlier.item == item;
+    let earlier = records.iter().filter(here).find_map(|earlier| Some((earlier, earlier.found(facts)?)));
+    // What we wrote ourselves is not what was before.
+    let (before, replaced) = match earlier {
+        Some((earlier, found)) => (earlier.before.clone(), found),
+        None => {
+            let now = change.inverse(facts)?;
+            (now.clone(), now)
+        }
+    };
     Ok(Record {
         interface: identity.interface.clone(),
         index: Some(identity.index),
         namespace: identity.namespace.clone(),
         item: item.to_owned(),
-        // What we wrote ourselves is not what was before.
-        before: match earlier {
-            Some(earlier) => earlier.before.clone(),
-            None => change.inverse(facts)?,
-        },
+        before,
         written: change.clone(),
+        replaced: Some(replaced),
     })
 }
 
@@ -185,13 +198,13 @@ fn make(
         let _ = save(records);
         return made;
     }
-    match (rounded(machine, &record.written), records.last_mut()) {
-        (Some(written), Some(last)) => {
+    if let Some(last) = records.last_mut() {
+        last.replaced = None;
+        if let Some(written) = rounded(machine, &record.written) {
             last.written = written;
-            save(records)
         }
-        _ => Ok(()),
     }
+    save(records)
 }
 
 /// What a change has come to where that is not what was asked for: drivers take the next length of a ring that they can
@@ -225,13 +238,14 @@ pub fn undo(
 }
 
 fn take_back(machine: &mut impl Machine, namespace: &str, record: &Record) -> Result<Taken, String> {
-    let taken = |left: Option<String>, refused: bool| Taken {
+    let taken_from = |from: &Change, left: Option<String>, refused: bool| Taken {
         item: record.item.clone(),
-        from: record.written.shown(),
+        from: from.shown(),
         to: record.before.shown(),
         left,
         refused,
     };
+    let taken = |left, refused| taken_from(&record.written, left, refused);
     if record.namespace != namespace {
         let why = format!("it belongs to the network namespace {}: undo it there", record.namespace);
         return Ok(taken(Some(why), false));
@@ -240,19 +254,19 @@ fn take_back(machine: &mut impl Machine, namespace: &str, record: &Record) -> Re
     if record.before.holds(&facts) {
         return Ok(taken(Some("it is so already".to_owned()), false));
     }
-    if !record.written.holds(&facts) && !record.written.is_begun(&facts) {
+    let Some(found) = record.found(&facts) else {
         let now = record.written.inverse(&facts);
         let why = match now {
             Ok(now) => format!("somebody has set it to {} since", now.shown()),
             Err(why) => why,
         };
         return Ok(taken(Some(why), false));
-    }
+    };
     if let Some(why) = record.before.takes_away(&facts) {
         return Ok(taken(Some(why), false));
     }
     Ok(match machine.change(&record.before) {
-        Ok(()) => taken(None, false),
+        Ok(()) => taken_from(&found, None, false),
         Err(why) => taken(Some(why), true),
     })
 }

@@ -2,7 +2,9 @@
 //!
 //! `UPDATE_PLANS=1` writes the plans that there are now; what has changed in them is then to be read.
 
+use std::cell::RefCell;
 use std::path::Path;
+use std::rc::Rc;
 
 use taut_nic::{
     Able, Change, Channels, Facts, Feature, Features, Frames, Identity, Machine, NicConfig, Outcome, Record,
@@ -469,6 +471,82 @@ fn a_second_apply_keeps_what_was_first() {
     assert_eq!(bench.machine.facts.ring.unwrap().rx, 256);
 }
 
+/// A NIC and the records on its disk.
+type Moment = (Facts, Vec<Record>);
+
+/// Both as they were at each moment at which a process may be killed.
+#[derive(Clone)]
+struct Moments(Rc<RefCell<Vec<Moment>>>);
+
+/// Its machine.
+struct Filmed {
+    nic: Recorded,
+    moments: Moments,
+}
+
+impl Machine for Filmed {
+    fn facts(&mut self) -> Result<Facts, String> {
+        self.nic.facts()
+    }
+
+    fn change(&mut self, change: &Change) -> Result<(), String> {
+        self.nic.change(change)?;
+        let records = self.moments.0.borrow().last().unwrap().1.clone();
+        self.moments.0.borrow_mut().push((self.nic.facts.clone(), records));
+        Ok(())
+    }
+}
+
+/// The moments of an apply that begins at one, that first.
+fn moments((facts, records): &Moment, lines: &str) -> Vec<Moment> {
+    let moments = Moments(Rc::new(RefCell::new(vec![(facts.clone(), records.clone())])));
+    let mut machine = Filmed { nic: Recorded::new(facts.clone()), moments: moments.clone() };
+    let mut records = records.clone();
+    let mut save = |records: &[Record]| {
+        let facts = moments.0.borrow().last().unwrap().0.clone();
+        moments.0.borrow_mut().push((facts, records.to_vec()));
+        Ok(())
+    };
+    let config = config(facts, lines);
+    let outcomes = apply(&mut machine, &config, &identity("net:[1]"), &mut records, &mut save).unwrap();
+    assert!(outcomes.iter().all(|(_, outcome)| !matches!(outcome, Outcome::Failed(_))), "{outcomes:?}");
+    moments.0.take()
+}
+
+/// Whenever an apply over an earlier one is killed, and one over that again, what was first comes back.
+#[test]
+fn a_second_apply_that_is_killed_keeps_what_was_first() {
+    let lines = |ring: u32, cpu: u32| {
+        format!("critical_queues = [3]\ncpus = [{cpu}]\npriorities = [{cpu}]\npcp = 6\nring = {ring}\n")
+    };
+    let mut before = facts("i226.json");
+    before.qdiscs.as_mut().unwrap().leaves.clear();
+    let first = moments(&(before.clone(), Vec::new()), &lines(512, 3));
+    let second = moments(first.last().unwrap(), &lines(1_024, 2));
+    let changes = second.windows(2).filter(|pair| pair[0].0 != pair[1].0).count();
+    assert!(changes >= 4, "the ring, the qdisc, XPS and the interrupt");
+    for killed in &second {
+        for (facts, mut records) in moments(killed, &lines(2_048, 1)) {
+            let mut machine = Recorded::new(facts);
+            let all = undo(&mut machine, &identity("net:[1]"), &mut records, &mut |_| Ok(())).unwrap();
+            assert_eq!((machine.facts, records), (before.clone(), Vec::new()), "{all:#?}");
+        }
+    }
+}
+
+/// What has been replaced is somebody else's choice once the change is known to be made.
+#[test]
+fn what_was_replaced_is_ours_until_the_change_is_made() {
+    let mut bench = Bench::new("i226.json");
+    for frames in [512, 1_024] {
+        bench.config.ring = Some(frames);
+        bench.apply();
+    }
+    bench.machine.change(&Change::Ring(512)).unwrap();
+    let left: Vec<String> = bench.undo().into_iter().filter_map(|(_, left)| left).collect();
+    assert_eq!(left, ["somebody has set it to 512 frames since"]);
+}
+
 /// A driver whose rings are powers of two long, and which takes the next one for any other.
 struct Rounding(Recorded);
 
@@ -525,14 +603,16 @@ fn an_interface_that_is_renamed_keeps_its_records() {
     assert_eq!((undo(&mut bench, "lan0", 2), bench.records.len()), (count, 0));
 }
 
-/// Records of a version that kept no index are found by their name.
+/// Records of a version that kept less: without an index they are found by their name.
 #[test]
-fn a_record_without_an_index() {
+fn records_of_an_earlier_version() {
     let mut bench = Bench::new("i226.json");
     bench.apply();
     let mut written = serde_json::to_value(&bench.records).unwrap();
     for record in written.as_array_mut().unwrap() {
-        record.as_object_mut().unwrap().remove("index").unwrap();
+        for key in ["index", "replaced"] {
+            record.as_object_mut().unwrap().remove(key).unwrap();
+        }
     }
     bench.records = serde_json::from_value(written).unwrap();
     assert!(bench.undo().iter().all(|(_, left)| left.is_none()));

@@ -193,6 +193,32 @@ now",
     assert_eq!((ended.stdout.as_str(), ended.code), (BEFORE, Some(0)), "{}", ended.stderr);
 }
 
+/// An apply that is killed over an earlier one leaves what was first to take back: at a rename of the records, and at the
+/// messages to the kernel around the first of these.
+#[test]
+fn a_second_apply_that_is_killed() {
+    if !Command::new("strace").arg("-V").output().is_ok_and(|ended| ended.status.success()) {
+        println!("LEFT OUT: it needs strace");
+        return;
+    }
+    let Some(ended) = in_namespace(
+        "sed 's/queues = 2/queues = 3/' nic.toml > nic3.toml
+now > before
+for moment in rename:1 rename:2 rename:3 sendto:8 sendto:9 sendto:10 sendto:11; do
+    call=${moment%:*}
+    $taut nic apply nic.toml > done
+    strace -f -o trace -e trace=$call -e inject=$call:signal=KILL:when=${moment#*:} $taut nic apply nic3.toml \
+        > killed 2>&1 && exit 3
+    $taut nic undo nic0 > undone
+    now > then
+    cmp before then || { echo $moment; cat undone; exit 4; }
+done",
+    ) else {
+        return;
+    };
+    assert_eq!((ended.stdout.as_str(), ended.code), ("", Some(0)), "{}", ended.stderr);
+}
+
 /// A rename takes nothing away from what was set, and the records stay as long as the interface is there.
 #[test]
 fn an_interface_that_was_renamed() {
