@@ -76,10 +76,13 @@ impl Record {
         self.namespace == identity.namespace && self.is_of(identity)
     }
 
-    /// What of ours is there: what was written, or what was to be replaced when a process ended before it was.
+    /// What of ours is there: what was written, or what was to be replaced when a process ended before it was. One that
+    /// ended before it had seen what the driver made of a length has left that, too.
     fn found(&self, facts: &Facts) -> Option<Change> {
         let ours = || [Some(&self.written), self.replaced.as_ref()].into_iter().flatten();
-        ours().find(|change| change.holds(facts)).or(ours().find(|change| change.is_begun(facts))).cloned()
+        let found = ours().find(|change| change.holds(facts));
+        let found = found.or(ours().find(|change| change.is_begun(facts))).cloned();
+        found.or_else(|| self.replaced.as_ref().and_then(|_| self.written.rounded(facts)))
     }
 }
 

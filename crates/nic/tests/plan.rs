@@ -579,6 +579,47 @@ fn a_ring_that_the_driver_has_rounded_is_taken_back() {
     assert_eq!(records, []);
 }
 
+/// A process that was killed before it had seen what the driver made of a length: that is ours, another is not.
+#[test]
+fn a_ring_that_was_rounded_and_not_recorded() {
+    let facts = facts("i226.json");
+    let here = identity("net:[1]");
+    let (mut disk, mut records) = (Vec::new(), Vec::new());
+    let mut save = |records: &[Record]| {
+        disk.push(records.to_vec());
+        Ok(())
+    };
+    let config = config(&facts, "ring = 1000\ndomains = [0]\n");
+    apply(&mut Rounding(Recorded::new(facts.clone())), &config, &here, &mut records, &mut save).unwrap();
+    let is_under_way = |record: &Record| record.written == Change::Ring(1_000) && record.replaced.is_some();
+    let at = disk.iter().position(|records| records.iter().any(is_under_way)).unwrap();
+    for (length, then) in [(1_024, 256), (512, 256), (1_000, 256), (1_032, 1_032), (504, 504)] {
+        let mut machine = Recorded::new(facts.clone());
+        machine.change(&Change::Ring(length)).unwrap();
+        let mut killed = disk[at].clone();
+        undo(&mut machine, &here, &mut killed, &mut |_| Ok(())).unwrap();
+        assert_eq!((machine.facts.ring.unwrap().rx, killed), (then, Vec::new()), "{length}");
+    }
+    let mut machine = Recorded::new(facts);
+    machine.change(&Change::Ring(1_024)).unwrap();
+    let mut killed = disk[at].clone();
+    let again = NicConfig { ring: Some(2_048), ..config };
+    apply(&mut machine, &again, &here, &mut killed, &mut |_| Ok(())).unwrap();
+    undo(&mut machine, &here, &mut killed, &mut |_| Ok(())).unwrap();
+    assert_eq!(machine.facts.ring.as_ref().unwrap().rx, 256, "an apply over it keeps what was first");
+}
+
+/// What a driver that takes every length has is recorded; the next power of two is somebody else's then.
+#[test]
+fn a_ring_that_was_not_rounded() {
+    let mut bench = Bench::new("i226.json");
+    bench.config.ring = Some(1_000);
+    bench.apply();
+    bench.machine.change(&Change::Ring(1_024)).unwrap();
+    let left: Vec<String> = bench.undo().into_iter().filter_map(|(_, left)| left).collect();
+    assert_eq!(left, ["somebody has set it to 1024 frames since"]);
+}
+
 #[test]
 fn each_network_namespace_has_its_own() {
     let mut bench = Bench::new("i226.json");
