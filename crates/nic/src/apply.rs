@@ -22,6 +22,35 @@ pub trait Machine {
     fn change(&mut self, change: &Change) -> Result<(), String>;
 }
 
+/// A network namespace.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Namespace {
+    /// Its name in /proc, as `net:[4026531840]`: another may have it once this one is gone.
+    #[serde(rename = "namespace")]
+    pub name: String,
+    /// Its number that no other has before the next boot; `None` where the kernel has none, and in records of a version
+    /// that kept none, whose name has to do.
+    pub cookie: Option<u64>,
+}
+
+impl Namespace {
+    /// Is it this one, as far as can be told?
+    fn is(&self, other: &Namespace) -> bool {
+        self.name == other.name && !self.is_gone_by(other)
+    }
+
+    /// Is it gone, since this one has its name?
+    ///
+    /// ```
+    /// let of = |cookie| taut_nic::Namespace { name: "net:[1]".into(), cookie };
+    /// assert!(of(Some(3)).is_gone_by(&of(Some(7))) && !of(None).is_gone_by(&of(Some(7))));
+    /// ```
+    pub fn is_gone_by(&self, other: &Namespace) -> bool {
+        let cookies = self.cookie.zip(other.cookie);
+        self.name == other.name && cookies.is_some_and(|(cookie, other)| cookie != other)
+    }
+}
+
 /// Which interface it is, whatever its name will be.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
@@ -30,7 +59,7 @@ pub struct Identity {
     /// Its index: a rename leaves it, and the kernel gives it to no other before it has counted round.
     pub index: u32,
     /// The network namespace that it is in.
-    pub namespace: String,
+    pub namespace: Namespace,
 }
 
 /// A change that was made, or was about to be.
@@ -41,7 +70,8 @@ pub struct Record {
     /// Its index; `None` in records of a version that kept none, whose name has to do.
     pub index: Option<u32>,
     /// The network namespace that it is in.
-    pub namespace: String,
+    #[serde(flatten)]
+    pub namespace: Namespace,
     /// The step, by its name.
     pub item: String,
     /// What leads back.
@@ -56,7 +86,7 @@ impl Record {
     /// Is it about this interface, as far as can be told? Indices are those of one namespace.
     fn is_of(&self, identity: &Identity) -> bool {
         match self.index {
-            Some(index) if self.namespace == identity.namespace => index == identity.index,
+            Some(index) if self.namespace.is(&identity.namespace) => index == identity.index,
             _ => self.interface == identity.interface,
         }
     }
@@ -64,16 +94,17 @@ impl Record {
     /// Is it about this interface, and in its namespace?
     ///
     /// ```
-    /// use taut_nic::{Change, Identity, Record};
+    /// use taut_nic::{Change, Identity, Namespace, Record};
     ///
-    /// let identity = Identity { interface: "eth0".into(), index: 2, namespace: "net:[1]".into() };
+    /// let namespace = Namespace { name: "net:[1]".into(), cookie: Some(3) };
+    /// let identity = Identity { interface: "eth0".into(), index: 2, namespace: namespace.clone() };
     /// let (item, before, written) = ("receive ring".into(), Change::Ring(256), Change::Ring(4_096));
-    /// let (interface, namespace) = ("eth9".into(), "net:[1]".into());
+    /// let interface = "eth9".into();
     /// let record = Record { interface, index: Some(2), namespace, item, before, written, replaced: None };
     /// assert!(record.is_here(&identity), "it has got another name since");
     /// ```
     pub fn is_here(&self, identity: &Identity) -> bool {
-        self.namespace == identity.namespace && self.is_of(identity)
+        self.namespace.is(&identity.namespace) && self.is_of(identity)
     }
 
     /// What of ours is there: what was written, or what was to be replaced when a process ended before it was. One that
@@ -229,8 +260,8 @@ pub fn undo(
 ) -> Result<Vec<Taken>, String> {
     let mut all = Vec::new();
     for record in records.clone().iter().rev().filter(|record| record.is_of(identity)) {
-        let taken = take_back(machine, &identity.namespace, record)?;
-        let elsewhere = record.namespace != identity.namespace;
+        let taken = take_back(machine, identity, record)?;
+        let elsewhere = !record.namespace.is(&identity.namespace);
         if !taken.refused && !elsewhere {
             records.retain(|other| other != record);
             save(records)?;
@@ -240,7 +271,7 @@ pub fn undo(
     Ok(all)
 }
 
-fn take_back(machine: &mut impl Machine, namespace: &str, record: &Record) -> Result<Taken, String> {
+fn take_back(machine: &mut impl Machine, identity: &Identity, record: &Record) -> Result<Taken, String> {
     let taken_from = |from: &Change, left: Option<String>, refused: bool| Taken {
         item: record.item.clone(),
         from: from.shown(),
@@ -249,8 +280,12 @@ fn take_back(machine: &mut impl Machine, namespace: &str, record: &Record) -> Re
         refused,
     };
     let taken = |left, refused| taken_from(&record.written, left, refused);
-    if record.namespace != namespace {
-        let why = format!("it belongs to the network namespace {}: undo it there", record.namespace);
+    if !record.namespace.is(&identity.namespace) {
+        let name = &record.namespace.name;
+        let forget = format!("taut nic undo {} --forget '{name}'", identity.interface);
+        let why = format!(
+            "it belongs to the network namespace {name}: undo it there, or, if that is gone, forget it by `{forget}`"
+        );
         return Ok(taken(Some(why), false));
     }
     let facts = machine.facts()?;

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::rc::Rc;
 
 use taut_nic::{
-    Able, Change, Channels, Facts, Feature, Features, Frames, Identity, Machine, NicConfig, Outcome, Record,
-    Recorded, apply, plan, undo,
+    Able, Change, Channels, Facts, Feature, Features, Frames, Identity, Machine, Namespace, NicConfig,
+    Outcome, Record, Recorded, apply, plan, undo,
 };
 
 const FILE: &str = "critical_queues = [3]\ncpus = [3]\ndomains = [0]\nparticipants = 2\npcp = 6\n";
@@ -352,7 +352,11 @@ fn what_the_file_asks_and_the_nic_has_not() {
 
 /// The interface that all are about.
 fn identity(namespace: &str) -> Identity {
-    Identity { interface: "enp2s0".to_owned(), index: 2, namespace: namespace.to_owned() }
+    Identity { interface: "enp2s0".to_owned(), index: 2, namespace: of_namespace(namespace, None) }
+}
+
+fn of_namespace(name: &str, cookie: Option<u64>) -> Namespace {
+    Namespace { name: name.to_owned(), cookie }
 }
 
 /// A machine and its records.
@@ -630,6 +634,24 @@ fn each_network_namespace_has_its_own() {
     assert_eq!((all.len(), bench.records.len()), (count, count));
 }
 
+/// A namespace that has got the number of one that is gone is another.
+#[test]
+fn a_namespace_that_has_the_number_of_another() {
+    let mut bench = Bench::new("i226.json");
+    let of = |cookie| Identity { namespace: of_namespace("net:[1]", cookie), ..identity("net:[1]") };
+    let save = &mut |_: &[Record]| Ok(());
+    apply(&mut bench.machine, &bench.config, &of(Some(3)), &mut bench.records, save).unwrap();
+    let (count, made) = (bench.records.len(), bench.machine.facts.clone());
+    let written = serde_json::to_string(&bench.records).unwrap();
+    assert_eq!(serde_json::from_str::<Vec<Record>>(&written).unwrap(), bench.records);
+    let all = undo(&mut bench.machine, &of(Some(7)), &mut bench.records, save).unwrap();
+    let told = |why: &String| why.ends_with("forget it by `taut nic undo enp2s0 --forget 'net:[1]'`");
+    assert!(all.iter().all(|taken| taken.left.as_ref().is_some_and(told)), "{all:?}");
+    assert_eq!((all.len(), bench.records.len(), &bench.machine.facts), (count, count, &made));
+    let all = undo(&mut bench.machine, &of(None), &mut bench.records, save).unwrap();
+    assert!(all.iter().all(|taken| taken.left.is_none()) && bench.records.is_empty(), "the name has to do");
+}
+
 /// An index is what records go by, and not a name that another interface may have by now.
 #[test]
 fn an_interface_that_is_renamed_keeps_its_records() {
@@ -637,7 +659,8 @@ fn an_interface_that_is_renamed_keeps_its_records() {
     bench.apply();
     let count = bench.records.len();
     let undo = |bench: &mut Bench, interface: &str, index| {
-        let identity = Identity { interface: interface.to_owned(), index, namespace: "net:[1]".to_owned() };
+        let identity =
+            Identity { interface: interface.to_owned(), index, namespace: of_namespace("net:[1]", None) };
         undo(&mut bench.machine, &identity, &mut bench.records, &mut |_| Ok(())).unwrap().len()
     };
     assert_eq!((undo(&mut bench, "enp2s0", 3), bench.records.len()), (0, count));
@@ -651,7 +674,7 @@ fn records_of_an_earlier_version() {
     bench.apply();
     let mut written = serde_json::to_value(&bench.records).unwrap();
     for record in written.as_array_mut().unwrap() {
-        for key in ["index", "replaced"] {
+        for key in ["index", "replaced", "cookie"] {
             record.as_object_mut().unwrap().remove(key).unwrap();
         }
     }

@@ -257,6 +257,41 @@ ls /run/taut",
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (wanted.as_str(), ""));
 }
 
+/// Records of a namespace that is gone: undo forgets those whose number this one has, and others when it is told to.
+#[test]
+fn a_namespace_that_is_gone() {
+    let Some(ended) = in_namespace(
+        "here=$(readlink /proc/self/ns/net)
+$taut nic apply nic.toml > done
+grep cookie /run/taut/nic.json > cookies
+sed -i 's/\"cookie\": [0-9]*/\"cookie\": 18446744073709551615/' /run/taut/nic.json
+$taut nic undo nic0
+ls /run/taut
+now
+ip link set nic0 down
+unshare --net sh -c 'ip link add nic0 numtxqueues 4 numrxqueues 4 type veth peer name nic1
+    readlink /proc/self/ns/net > gone
+    $taut nic apply nic.toml' > done
+grep cookie /run/taut/nic.json >> cookies
+sort -u cookies | wc -l
+$taut nic undo nic0 | sed \"s/$(cat gone | tr -d '[]')/GONE/; s/net:.[0-9]*./GONE/g\" | head -n 1
+$taut nic undo nic0 --forget $here 2>&1 | cut -d ' ' -f 3-7
+$taut nic undo nic1 --forget \"$(cat gone)\" 2>&1
+ip link set nic0 name lan0
+$taut nic undo nic0 --forget \"$(cat gone)\"
+ls /run/taut",
+    ) else {
+        return;
+    };
+    let left = "it belongs to the network namespace GONE: undo it there, or, if that is gone, forget it by `taut nic undo \
+                nic0 --forget 'GONE'`";
+    let wanted = format!(
+        "nothing to undo\nnic.lock\n{AFTER}2\nqdisc: left as it is: {left}\nis the network namespace that\n\
+         nothing to undo\nforgotten: 2 steps\nnic.lock\n"
+    );
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (wanted.as_str(), ""));
+}
+
 #[test]
 fn what_others_have_set_stays() {
     let Some(ended) = in_namespace(
