@@ -22,6 +22,35 @@ pub trait Machine {
     fn change(&mut self, change: &Change) -> Result<(), String>;
 }
 
+/// A network namespace.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Namespace {
+    /// Its name in /proc, as `net:[4026531840]`: another may have it once this one is gone.
+    #[serde(rename = "namespace")]
+    pub name: String,
+    /// Its number that no other has before the next boot; `None` where the kernel has none, and in records of a version
+    /// that kept none, whose name has to do.
+    pub cookie: Option<u64>,
+}
+
+impl Namespace {
+    /// Is it this one, as far as can be told?
+    fn is(&self, other: &Namespace) -> bool {
+        self.name == other.name && !self.is_gone_by(other)
+    }
+
+    /// Is it gone, since this one has its name?
+    ///
+    /// ```
+    /// let of = |cookie| taut_nic::Namespace { name: "net:[1]".into(), cookie };
+    /// assert!(of(Some(3)).is_gone_by(&of(Some(7))) && !of(None).is_gone_by(&of(Some(7))));
+    /// ```
+    pub fn is_gone_by(&self, other: &Namespace) -> bool {
+        let cookies = self.cookie.zip(other.cookie);
+        self.name == other.name && cookies.is_some_and(|(cookie, other)| cookie != other)
+    }
+}
+
 /// Which interface it is, whatever its name will be.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
@@ -30,7 +59,7 @@ pub struct Identity {
     /// Its index: a rename leaves it, and the kernel gives it to no other before it has counted round.
     pub index: u32,
     /// The network namespace that it is in.
-    pub namespace: String,
+    pub namespace: Namespace,
 }
 
 /// A change that was made, or was about to be.
@@ -41,20 +70,23 @@ pub struct Record {
     /// Its index; `None` in records of a version that kept none, whose name has to do.
     pub index: Option<u32>,
     /// The network namespace that it is in.
-    pub namespace: String,
+    #[serde(flatten)]
+    pub namespace: Namespace,
     /// The step, by its name.
     pub item: String,
     /// What leads back.
     pub before: Change,
     /// What was made.
     pub written: Change,
+    /// What there was just before, until it is known to be made; `None` too in records of a version that kept it not.
+    pub replaced: Option<Change>,
 }
 
 impl Record {
     /// Is it about this interface, as far as can be told? Indices are those of one namespace.
     fn is_of(&self, identity: &Identity) -> bool {
         match self.index {
-            Some(index) if self.namespace == identity.namespace => index == identity.index,
+            Some(index) if self.namespace.is(&identity.namespace) => index == identity.index,
             _ => self.interface == identity.interface,
         }
     }
@@ -62,15 +94,26 @@ impl Record {
     /// Is it about this interface, and in its namespace?
     ///
     /// ```
-    /// use taut_nic::{Change, Identity, Record};
+    /// use taut_nic::{Change, Identity, Namespace, Record};
     ///
-    /// let identity = Identity { interface: "eth0".into(), index: 2, namespace: "net:[1]".into() };
+    /// let namespace = Namespace { name: "net:[1]".into(), cookie: Some(3) };
+    /// let identity = Identity { interface: "eth0".into(), index: 2, namespace: namespace.clone() };
     /// let (item, before, written) = ("receive ring".into(), Change::Ring(256), Change::Ring(4_096));
-    /// let record = Record { interface: "eth9".into(), index: Some(2), namespace: "net:[1]".into(), item, before, written };
+    /// let interface = "eth9".into();
+    /// let record = Record { interface, index: Some(2), namespace, item, before, written, replaced: None };
     /// assert!(record.is_here(&identity), "it has got another name since");
     /// ```
     pub fn is_here(&self, identity: &Identity) -> bool {
-        self.namespace == identity.namespace && self.is_of(identity)
+        self.namespace.is(&identity.namespace) && self.is_of(identity)
+    }
+
+    /// What of ours is there: what was written, or what was to be replaced when a process ended before it was. One that
+    /// ended before it had seen what the driver made of a length has left that, too.
+    fn found(&self, facts: &Facts) -> Option<Change> {
+        let ours = || [Some(&self.written), self.replaced.as_ref()].into_iter().flatten();
+        let found = ours().find(|change| change.holds(facts));
+        let found = found.or(ours().find(|change| change.is_begun(facts))).cloned();
+        found.or_else(|| self.replaced.as_ref().and_then(|_| self.written.rounded(facts)))
     }
 }
 
@@ -150,20 +193,24 @@ fn record(
     change: &Change,
     records: &[Record],
 ) -> Result<Record, String> {
-    let earlier = records
-        .iter()
-        .find(|earlier| earlier.is_here(identity) && earlier.item == item && earlier.written.holds(facts));
+    let here = |earlier: &&Record| earlier.is_here(identity) && earlier.item == item;
+    let earlier = records.iter().filter(here).find_map(|earlier| Some((earlier, earlier.found(facts)?)));
+    // What we wrote ourselves is not what was before.
+    let (before, replaced) = match earlier {
+        Some((earlier, found)) => (earlier.before.clone(), found),
+        None => {
+            let now = change.inverse(facts)?;
+            (now.clone(), now)
+        }
+    };
     Ok(Record {
         interface: identity.interface.clone(),
         index: Some(identity.index),
         namespace: identity.namespace.clone(),
         item: item.to_owned(),
-        // What we wrote ourselves is not what was before.
-        before: match earlier {
-            Some(earlier) => earlier.before.clone(),
-            None => change.inverse(facts)?,
-        },
+        before,
         written: change.clone(),
+        replaced: Some(replaced),
     })
 }
 
@@ -185,13 +232,13 @@ fn make(
         let _ = save(records);
         return made;
     }
-    match (rounded(machine, &record.written), records.last_mut()) {
-        (Some(written), Some(last)) => {
+    if let Some(last) = records.last_mut() {
+        last.replaced = None;
+        if let Some(written) = rounded(machine, &record.written) {
             last.written = written;
-            save(records)
         }
-        _ => Ok(()),
     }
+    save(records)
 }
 
 /// What a change has come to where that is not what was asked for: drivers take the next length of a ring that they can
@@ -213,8 +260,8 @@ pub fn undo(
 ) -> Result<Vec<Taken>, String> {
     let mut all = Vec::new();
     for record in records.clone().iter().rev().filter(|record| record.is_of(identity)) {
-        let taken = take_back(machine, &identity.namespace, record)?;
-        let elsewhere = record.namespace != identity.namespace;
+        let taken = take_back(machine, identity, record)?;
+        let elsewhere = !record.namespace.is(&identity.namespace);
         if !taken.refused && !elsewhere {
             records.retain(|other| other != record);
             save(records)?;
@@ -224,35 +271,40 @@ pub fn undo(
     Ok(all)
 }
 
-fn take_back(machine: &mut impl Machine, namespace: &str, record: &Record) -> Result<Taken, String> {
-    let taken = |left: Option<String>, refused: bool| Taken {
+fn take_back(machine: &mut impl Machine, identity: &Identity, record: &Record) -> Result<Taken, String> {
+    let taken_from = |from: &Change, left: Option<String>, refused: bool| Taken {
         item: record.item.clone(),
-        from: record.written.shown(),
+        from: from.shown(),
         to: record.before.shown(),
         left,
         refused,
     };
-    if record.namespace != namespace {
-        let why = format!("it belongs to the network namespace {}: undo it there", record.namespace);
+    let taken = |left, refused| taken_from(&record.written, left, refused);
+    if !record.namespace.is(&identity.namespace) {
+        let name = &record.namespace.name;
+        let forget = format!("taut nic undo {} --forget '{name}'", identity.interface);
+        let why = format!(
+            "it belongs to the network namespace {name}: undo it there, or, if that is gone, forget it by `{forget}`"
+        );
         return Ok(taken(Some(why), false));
     }
     let facts = machine.facts()?;
     if record.before.holds(&facts) {
         return Ok(taken(Some("it is so already".to_owned()), false));
     }
-    if !record.written.holds(&facts) && !record.written.is_begun(&facts) {
+    let Some(found) = record.found(&facts) else {
         let now = record.written.inverse(&facts);
         let why = match now {
             Ok(now) => format!("somebody has set it to {} since", now.shown()),
             Err(why) => why,
         };
         return Ok(taken(Some(why), false));
-    }
+    };
     if let Some(why) = record.before.takes_away(&facts) {
         return Ok(taken(Some(why), false));
     }
     Ok(match machine.change(&record.before) {
-        Ok(()) => taken(None, false),
+        Ok(()) => taken_from(&found, None, false),
         Err(why) => taken(Some(why), true),
     })
 }

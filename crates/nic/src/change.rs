@@ -123,6 +123,15 @@ impl Change {
         }
     }
 
+    /// Is what there is, which must be a ring, the next length for a driver that cannot have the one asked for? The
+    /// lengths of drivers are as far apart as powers of two, or closer; some take the longer one, some the shorter.
+    pub(crate) fn rounded(&self, facts: &Facts) -> Option<Change> {
+        let (Change::Ring(asked), Ok(ring)) = (self, &facts.ring) else { return None };
+        let least = asked.checked_ilog2().map_or(0, |bits| 1 << bits);
+        let most = asked.checked_next_power_of_two().unwrap_or(u32::MAX);
+        (least..=most).contains(&ring.rx).then_some(Change::Ring(ring.rx))
+    }
+
     /// The change that leads back to what is now.
     ///
     /// *Errors*: why there is no way back; then the change must not be made.

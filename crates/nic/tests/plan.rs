@@ -2,11 +2,13 @@
 //!
 //! `UPDATE_PLANS=1` writes the plans that there are now; what has changed in them is then to be read.
 
+use std::cell::RefCell;
 use std::path::Path;
+use std::rc::Rc;
 
 use taut_nic::{
-    Able, Change, Channels, Facts, Feature, Features, Frames, Identity, Machine, NicConfig, Outcome, Record,
-    Recorded, apply, plan, undo,
+    Able, Change, Channels, Facts, Feature, Features, Frames, Identity, Machine, Namespace, NicConfig,
+    Outcome, Record, Recorded, apply, plan, undo,
 };
 
 const FILE: &str = "critical_queues = [3]\ncpus = [3]\ndomains = [0]\nparticipants = 2\npcp = 6\n";
@@ -350,7 +352,11 @@ fn what_the_file_asks_and_the_nic_has_not() {
 
 /// The interface that all are about.
 fn identity(namespace: &str) -> Identity {
-    Identity { interface: "enp2s0".to_owned(), index: 2, namespace: namespace.to_owned() }
+    Identity { interface: "enp2s0".to_owned(), index: 2, namespace: of_namespace(namespace, None) }
+}
+
+fn of_namespace(name: &str, cookie: Option<u64>) -> Namespace {
+    Namespace { name: name.to_owned(), cookie }
 }
 
 /// A machine and its records.
@@ -469,6 +475,82 @@ fn a_second_apply_keeps_what_was_first() {
     assert_eq!(bench.machine.facts.ring.unwrap().rx, 256);
 }
 
+/// A NIC and the records on its disk.
+type Moment = (Facts, Vec<Record>);
+
+/// Both as they were at each moment at which a process may be killed.
+#[derive(Clone)]
+struct Moments(Rc<RefCell<Vec<Moment>>>);
+
+/// Its machine.
+struct Filmed {
+    nic: Recorded,
+    moments: Moments,
+}
+
+impl Machine for Filmed {
+    fn facts(&mut self) -> Result<Facts, String> {
+        self.nic.facts()
+    }
+
+    fn change(&mut self, change: &Change) -> Result<(), String> {
+        self.nic.change(change)?;
+        let records = self.moments.0.borrow().last().unwrap().1.clone();
+        self.moments.0.borrow_mut().push((self.nic.facts.clone(), records));
+        Ok(())
+    }
+}
+
+/// The moments of an apply that begins at one, that first.
+fn moments((facts, records): &Moment, lines: &str) -> Vec<Moment> {
+    let moments = Moments(Rc::new(RefCell::new(vec![(facts.clone(), records.clone())])));
+    let mut machine = Filmed { nic: Recorded::new(facts.clone()), moments: moments.clone() };
+    let mut records = records.clone();
+    let mut save = |records: &[Record]| {
+        let facts = moments.0.borrow().last().unwrap().0.clone();
+        moments.0.borrow_mut().push((facts, records.to_vec()));
+        Ok(())
+    };
+    let config = config(facts, lines);
+    let outcomes = apply(&mut machine, &config, &identity("net:[1]"), &mut records, &mut save).unwrap();
+    assert!(outcomes.iter().all(|(_, outcome)| !matches!(outcome, Outcome::Failed(_))), "{outcomes:?}");
+    moments.0.take()
+}
+
+/// Whenever an apply over an earlier one is killed, and one over that again, what was first comes back.
+#[test]
+fn a_second_apply_that_is_killed_keeps_what_was_first() {
+    let lines = |ring: u32, cpu: u32| {
+        format!("critical_queues = [3]\ncpus = [{cpu}]\npriorities = [{cpu}]\npcp = 6\nring = {ring}\n")
+    };
+    let mut before = facts("i226.json");
+    before.qdiscs.as_mut().unwrap().leaves.clear();
+    let first = moments(&(before.clone(), Vec::new()), &lines(512, 3));
+    let second = moments(first.last().unwrap(), &lines(1_024, 2));
+    let changes = second.windows(2).filter(|pair| pair[0].0 != pair[1].0).count();
+    assert!(changes >= 4, "the ring, the qdisc, XPS and the interrupt");
+    for killed in &second {
+        for (facts, mut records) in moments(killed, &lines(2_048, 1)) {
+            let mut machine = Recorded::new(facts);
+            let all = undo(&mut machine, &identity("net:[1]"), &mut records, &mut |_| Ok(())).unwrap();
+            assert_eq!((machine.facts, records), (before.clone(), Vec::new()), "{all:#?}");
+        }
+    }
+}
+
+/// What has been replaced is somebody else's choice once the change is known to be made.
+#[test]
+fn what_was_replaced_is_ours_until_the_change_is_made() {
+    let mut bench = Bench::new("i226.json");
+    for frames in [512, 1_024] {
+        bench.config.ring = Some(frames);
+        bench.apply();
+    }
+    bench.machine.change(&Change::Ring(512)).unwrap();
+    let left: Vec<String> = bench.undo().into_iter().filter_map(|(_, left)| left).collect();
+    assert_eq!(left, ["somebody has set it to 512 frames since"]);
+}
+
 /// A driver whose rings are powers of two long, and which takes the next one for any other.
 struct Rounding(Recorded);
 
@@ -501,6 +583,47 @@ fn a_ring_that_the_driver_has_rounded_is_taken_back() {
     assert_eq!(records, []);
 }
 
+/// A process that was killed before it had seen what the driver made of a length: that is ours, another is not.
+#[test]
+fn a_ring_that_was_rounded_and_not_recorded() {
+    let facts = facts("i226.json");
+    let here = identity("net:[1]");
+    let (mut disk, mut records) = (Vec::new(), Vec::new());
+    let mut save = |records: &[Record]| {
+        disk.push(records.to_vec());
+        Ok(())
+    };
+    let config = config(&facts, "ring = 1000\ndomains = [0]\n");
+    apply(&mut Rounding(Recorded::new(facts.clone())), &config, &here, &mut records, &mut save).unwrap();
+    let is_under_way = |record: &Record| record.written == Change::Ring(1_000) && record.replaced.is_some();
+    let at = disk.iter().position(|records| records.iter().any(is_under_way)).unwrap();
+    for (length, then) in [(1_024, 256), (512, 256), (1_000, 256), (1_032, 1_032), (504, 504)] {
+        let mut machine = Recorded::new(facts.clone());
+        machine.change(&Change::Ring(length)).unwrap();
+        let mut killed = disk[at].clone();
+        undo(&mut machine, &here, &mut killed, &mut |_| Ok(())).unwrap();
+        assert_eq!((machine.facts.ring.unwrap().rx, killed), (then, Vec::new()), "{length}");
+    }
+    let mut machine = Recorded::new(facts);
+    machine.change(&Change::Ring(1_024)).unwrap();
+    let mut killed = disk[at].clone();
+    let again = NicConfig { ring: Some(2_048), ..config };
+    apply(&mut machine, &again, &here, &mut killed, &mut |_| Ok(())).unwrap();
+    undo(&mut machine, &here, &mut killed, &mut |_| Ok(())).unwrap();
+    assert_eq!(machine.facts.ring.as_ref().unwrap().rx, 256, "an apply over it keeps what was first");
+}
+
+/// What a driver that takes every length has is recorded; the next power of two is somebody else's then.
+#[test]
+fn a_ring_that_was_not_rounded() {
+    let mut bench = Bench::new("i226.json");
+    bench.config.ring = Some(1_000);
+    bench.apply();
+    bench.machine.change(&Change::Ring(1_024)).unwrap();
+    let left: Vec<String> = bench.undo().into_iter().filter_map(|(_, left)| left).collect();
+    assert_eq!(left, ["somebody has set it to 1024 frames since"]);
+}
+
 #[test]
 fn each_network_namespace_has_its_own() {
     let mut bench = Bench::new("i226.json");
@@ -511,6 +634,24 @@ fn each_network_namespace_has_its_own() {
     assert_eq!((all.len(), bench.records.len()), (count, count));
 }
 
+/// A namespace that has got the number of one that is gone is another.
+#[test]
+fn a_namespace_that_has_the_number_of_another() {
+    let mut bench = Bench::new("i226.json");
+    let of = |cookie| Identity { namespace: of_namespace("net:[1]", cookie), ..identity("net:[1]") };
+    let save = &mut |_: &[Record]| Ok(());
+    apply(&mut bench.machine, &bench.config, &of(Some(3)), &mut bench.records, save).unwrap();
+    let (count, made) = (bench.records.len(), bench.machine.facts.clone());
+    let written = serde_json::to_string(&bench.records).unwrap();
+    assert_eq!(serde_json::from_str::<Vec<Record>>(&written).unwrap(), bench.records);
+    let all = undo(&mut bench.machine, &of(Some(7)), &mut bench.records, save).unwrap();
+    let told = |why: &String| why.ends_with("forget it by `taut nic undo enp2s0 --forget 'net:[1]'`");
+    assert!(all.iter().all(|taken| taken.left.as_ref().is_some_and(told)), "{all:?}");
+    assert_eq!((all.len(), bench.records.len(), &bench.machine.facts), (count, count, &made));
+    let all = undo(&mut bench.machine, &of(None), &mut bench.records, save).unwrap();
+    assert!(all.iter().all(|taken| taken.left.is_none()) && bench.records.is_empty(), "the name has to do");
+}
+
 /// An index is what records go by, and not a name that another interface may have by now.
 #[test]
 fn an_interface_that_is_renamed_keeps_its_records() {
@@ -518,21 +659,24 @@ fn an_interface_that_is_renamed_keeps_its_records() {
     bench.apply();
     let count = bench.records.len();
     let undo = |bench: &mut Bench, interface: &str, index| {
-        let identity = Identity { interface: interface.to_owned(), index, namespace: "net:[1]".to_owned() };
+        let identity =
+            Identity { interface: interface.to_owned(), index, namespace: of_namespace("net:[1]", None) };
         undo(&mut bench.machine, &identity, &mut bench.records, &mut |_| Ok(())).unwrap().len()
     };
     assert_eq!((undo(&mut bench, "enp2s0", 3), bench.records.len()), (0, count));
     assert_eq!((undo(&mut bench, "lan0", 2), bench.records.len()), (count, 0));
 }
 
-/// Records of a version that kept no index are found by their name.
+/// Records of a version that kept less: without an index they are found by their name.
 #[test]
-fn a_record_without_an_index() {
+fn records_of_an_earlier_version() {
     let mut bench = Bench::new("i226.json");
     bench.apply();
     let mut written = serde_json::to_value(&bench.records).unwrap();
     for record in written.as_array_mut().unwrap() {
-        record.as_object_mut().unwrap().remove("index").unwrap();
+        for key in ["index", "replaced", "cookie"] {
+            record.as_object_mut().unwrap().remove(key).unwrap();
+        }
     }
     bench.records = serde_json::from_value(written).unwrap();
     assert!(bench.undo().iter().all(|(_, left)| left.is_none()));

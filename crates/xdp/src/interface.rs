@@ -156,6 +156,25 @@ pub(crate) fn asked() -> Result<OwnedFd, Errno> {
     socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
 }
 
+/// The number of this thread's network namespace that no other has before the next boot, by SO_NETNS_COOKIE; `None` before
+/// Linux 5.14.
+///
+/// ```
+/// assert_eq!(taut_xdp::network_cookie(), taut_xdp::network_cookie());
+/// ```
+pub fn network_cookie() -> Option<u64> {
+    /// Of asm-generic/socket.h; libc has none.
+    const SO_NETNS_COOKIE: i32 = 71;
+    let socket = asked().ok()?;
+    let mut cookie = 0_u64;
+    let mut len = size_of_val(&cookie) as libc::socklen_t;
+    let out = (&raw mut cookie).cast();
+    // SAFETY: the kernel writes at most `len` bytes, which is the size of `cookie`, and the length it wrote to `len`.
+    let result =
+        unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_NETNS_COOKIE, out, &mut len) };
+    (result == 0).then_some(cookie)
+}
+
 /// A request about an interface; `None` if it cannot be a name.
 pub(crate) fn request(name: &str) -> Option<libc::ifreq> {
     // SAFETY: a structure of numbers, all of which may be zero.

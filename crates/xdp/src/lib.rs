@@ -62,7 +62,7 @@ pub use flow::{FlowFrames, FlowRule, flow_rules, insert_flow_rule, remove_flow_r
 pub use glance::Glance;
 pub use group::Membership;
 pub use handover::Handover;
-pub use interface::{Interface, is_up, program_of, takes_tags_off};
+pub use interface::{Interface, is_up, network_cookie, program_of, takes_tags_off};
 pub use link::{AttachMode, Link};
 pub use program::{MAX_DESTINATIONS, MAX_QUEUES, Program, Run, Verdict};
 pub use ring::{Consumer, Descriptor, Entry, GOES_ON, Peeked, Producer, Reserved};

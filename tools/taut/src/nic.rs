@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use taut_nic::{Able, Facts, Host, Identity, Machine, NicConfig, Outcome, Plan, Record};
+use taut_nic::{Able, Facts, Host, Identity, Machine, Namespace, NicConfig, Outcome, Plan, Record};
 use taut_perf::words::counted;
 
 use crate::args::Network;
@@ -38,7 +38,13 @@ enum NicAction {
     /// Do the steps that can be done, and record what was before
     Apply(What),
     /// Take back what apply did, in reverse order
-    Undo(What),
+    Undo {
+        #[command(flatten)]
+        what: What,
+        /// Before that, forget what is recorded of this interface in a network namespace that is gone, as undo names it
+        #[arg(long, value_name = "NAMESPACE")]
+        forget: Option<String>,
+    },
     /// Compare what is with the plan; ends with 2 if there is something to do
     Status(What),
     /// Print what the plan goes by: what this NIC and kernel are like
@@ -74,7 +80,7 @@ pub fn run(network: &Network, options: &NicArguments) -> Result<End, Failure> {
             Ok(if plan.changes() == 0 { End::Done } else { End::Code(NOT_AS_PLANNED) })
         }
         NicAction::Apply(what) => apply(&what.config(network, None)?, what.json),
-        NicAction::Undo(what) => undo(what, network),
+        NicAction::Undo { what, forget } => undo(what, forget.as_deref(), network),
         NicAction::Facts { name } => {
             let facts = host(name)?.facts().map_err(Failure::System)?;
             output::json(&facts)?;
@@ -200,29 +206,46 @@ fn ending(done: usize, has_records: bool, interface: &str) -> String {
 /// The interface as the records know it.
 fn identity(machine: &Host) -> Result<Identity, Failure> {
     let (interface, index) = (machine.interface().to_owned(), machine.index());
-    Ok(Identity { interface, index, namespace: store::namespace()? })
+    Ok(Identity { interface, index, namespace: namespace()? })
+}
+
+fn namespace() -> Result<Namespace, Failure> {
+    Ok(Namespace { name: store::namespace()?, cookie: Host::cookie() })
 }
 
 /// The interface that was called so when it was set up, and is called otherwise now.
-fn renamed(interface: &str, namespace: &str, records: &[Record]) -> Option<Host> {
+fn renamed(interface: &str, namespace: &Namespace, records: &[Record]) -> Option<Host> {
     let mut last = records.iter().rev();
-    let found = last.find(|record| record.interface == interface && record.namespace == namespace)?;
+    let found =
+        last.find(|record| record.interface == interface && record.namespace.name == namespace.name)?;
     Host::at(found.index?)
 }
 
-fn undo(what: &What, network: &Network) -> Result<End, Failure> {
+fn undo(what: &What, forget: Option<&str>, network: &Network) -> Result<End, Failure> {
     let interface = if what.is_file() { what.config(network, None)?.interface } else { what.name.clone() };
     let (store, mut records) = records("taut nic undo")?;
-    let namespace = store::namespace()?;
+    let namespace = namespace()?;
+    if forget == Some(&namespace.name) {
+        let why = "is the network namespace that this is in, and not gone: undo without --forget";
+        return Err(Failure::Wrong(format!("{} {why}", namespace.name)));
+    }
     let mut save = |records: &[Record]| store.save(records);
-    // What was set is gone with an interface, and not with its name.
+    // What was set is gone with an interface, and not with its name; and with its namespace.
     let is_gone = |record: &Record| {
-        record.namespace == namespace && record.index.is_some_and(|index| Host::at(index).is_none())
+        let has_no_interface = || record.index.is_some_and(|index| Host::at(index).is_none());
+        let of = &record.namespace;
+        of.is_gone_by(&namespace) || of.name == namespace.name && has_no_interface()
     };
-    records.retain(|record| !is_gone(record));
+    let is_told = |record: &Record| forget == Some(&record.namespace.name) && record.interface == interface;
+    let told = records.iter().filter(|record| is_told(record)).count();
+    records.retain(|record| !is_told(record) && !is_gone(record));
     save(&records).map_err(Failure::System)?;
+    if told > 0 && !what.json {
+        output::line(&format!("forgotten: {}", counted(told, "step")))?;
+    }
     let mut machine = match (Host::open(&interface), renamed(&interface, &namespace, &records)) {
         (Ok(machine), _) | (Err(_), Some(machine)) => machine,
+        (Err(_), None) if told > 0 => return Ok(End::Done),
         (Err(absent), None) => return Err(Failure::Wrong(absent)),
     };
     let identity = identity(&machine)?;

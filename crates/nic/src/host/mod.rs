@@ -75,6 +75,15 @@ impl Host {
         self.index
     }
 
+    /// The cookie of this network namespace, as [`crate::Namespace`] has it.
+    ///
+    /// ```
+    /// assert_eq!(taut_nic::Host::cookie(), taut_nic::Host::cookie());
+    /// ```
+    pub fn cookie() -> Option<u64> {
+        taut_xdp::network_cookie()
+    }
+
     /// The processors that are online.
     ///
     /// ```

@@ -193,6 +193,32 @@ now",
     assert_eq!((ended.stdout.as_str(), ended.code), (BEFORE, Some(0)), "{}", ended.stderr);
 }
 
+/// An apply that is killed over an earlier one leaves what was first to take back: at a rename of the records, and at the
+/// messages to the kernel around the first of these.
+#[test]
+fn a_second_apply_that_is_killed() {
+    if !Command::new("strace").arg("-V").output().is_ok_and(|ended| ended.status.success()) {
+        println!("LEFT OUT: it needs strace");
+        return;
+    }
+    let Some(ended) = in_namespace(
+        "sed 's/queues = 2/queues = 3/' nic.toml > nic3.toml
+now > before
+for moment in rename:1 rename:2 rename:3 sendto:8 sendto:9 sendto:10 sendto:11; do
+    call=${moment%:*}
+    $taut nic apply nic.toml > done
+    strace -f -o trace -e trace=$call -e inject=$call:signal=KILL:when=${moment#*:} $taut nic apply nic3.toml \
+        > killed 2>&1 && exit 3
+    $taut nic undo nic0 > undone
+    now > then
+    cmp before then || { echo $moment; cat undone; exit 4; }
+done",
+    ) else {
+        return;
+    };
+    assert_eq!((ended.stdout.as_str(), ended.code), ("", Some(0)), "{}", ended.stderr);
+}
+
 /// A rename takes nothing away from what was set, and the records stay as long as the interface is there.
 #[test]
 fn an_interface_that_was_renamed() {
@@ -228,6 +254,41 @@ ls /run/taut",
     };
     let absent = "taut: there is no network interface nic0: `ip link` lists them\ncode 2\n";
     let wanted = format!("4\n{BEFORE}4\n{BEFORE}nothing to undo\n4\n{absent}nic.lock\n");
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (wanted.as_str(), ""));
+}
+
+/// Records of a namespace that is gone: undo forgets those whose number this one has, and others when it is told to.
+#[test]
+fn a_namespace_that_is_gone() {
+    let Some(ended) = in_namespace(
+        "here=$(readlink /proc/self/ns/net)
+$taut nic apply nic.toml > done
+grep cookie /run/taut/nic.json > cookies
+sed -i 's/\"cookie\": [0-9]*/\"cookie\": 18446744073709551615/' /run/taut/nic.json
+$taut nic undo nic0
+ls /run/taut
+now
+ip link set nic0 down
+unshare --net sh -c 'ip link add nic0 numtxqueues 4 numrxqueues 4 type veth peer name nic1
+    readlink /proc/self/ns/net > gone
+    $taut nic apply nic.toml' > done
+grep cookie /run/taut/nic.json >> cookies
+sort -u cookies | wc -l
+$taut nic undo nic0 | sed \"s/$(cat gone | tr -d '[]')/GONE/; s/net:.[0-9]*./GONE/g\" | head -n 1
+$taut nic undo nic0 --forget $here 2>&1 | cut -d ' ' -f 3-7
+$taut nic undo nic1 --forget \"$(cat gone)\" 2>&1
+ip link set nic0 name lan0
+$taut nic undo nic0 --forget \"$(cat gone)\"
+ls /run/taut",
+    ) else {
+        return;
+    };
+    let left = "it belongs to the network namespace GONE: undo it there, or, if that is gone, forget it by `taut nic undo \
+                nic0 --forget 'GONE'`";
+    let wanted = format!(
+        "nothing to undo\nnic.lock\n{AFTER}2\nqdisc: left as it is: {left}\nis the network namespace that\n\
+         nothing to undo\nforgotten: 2 steps\nnic.lock\n"
+    );
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (wanted.as_str(), ""));
 }
 
