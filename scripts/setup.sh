@@ -12,7 +12,7 @@ packages_of() {
         demo) command -v cc >/dev/null || echo gcc libc6-dev ;;
         test)
             packages_of demo
-            echo iproute2 util-linux nftables tshark valgrind \
+            echo iproute2 util-linux nftables strace tshark valgrind \
                 cyclonedds-dev cyclonedds-tools libfastrtps-dev fastdds-tools fastddsgen \
                 libdpdk-dev pkg-config g++ cmake python3 python3-venv
             ;;
