@@ -304,7 +304,8 @@ impl Server {
         if passed.iter().any(|socket| socket.known.namespace != self.namespace) {
             return Err("the socket is of another network namespace than netd: start netd in that one".into());
         }
-        let sockets = Sockets::read()?;
+        let cookies: Vec<u64> = passed.iter().map(|socket| socket.known.cookie).collect();
+        let sockets = Sockets::read_with(&cookies)?;
         passed.into_iter().map(|socket| Proof::of(socket, &sockets)).collect()
     }
 
