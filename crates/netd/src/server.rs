@@ -228,11 +228,7 @@ impl Server {
         let Ok(peer) = peer(connection.fd()) else { return true };
         let of_user = self.clients.iter().filter(|client| client.peer.uid == peer.uid).count();
         let welcome = self.policy.knows(&peer).and_then(|()| {
-            if self.undertaker.is_busy(peer.uid) {
-                return Err(
-                    "descriptors that were passed are still being closed: pass none but sockets".to_owned()
-                );
-            }
+            self.undertaker.is_free(peer.uid)?;
             if self.clients.len() >= MAX_CLIENTS || of_user >= MAX_OF_USER {
                 return Err(format!(
                     "netd serves {MAX_CLIENTS} and {MAX_OF_USER} of a user at most: end some"
@@ -252,6 +248,8 @@ impl Server {
     /// Does what a client wants.
     fn serve(&mut self, at: usize, now: Instant) -> Result<(), End> {
         let Some(client) = self.clients.get(at) else { return Ok(()) };
+        // What is not received is not this process's: those who have connected before may bring as much each.
+        self.undertaker.is_free(client.peer.uid).map_err(|why| client.refuse(why))?;
         let (message, fds) = match client.connection.receive() {
             Received::Empty => return Ok(()),
             Received::Gone => return Err(End::Gone),

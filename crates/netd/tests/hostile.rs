@@ -257,6 +257,31 @@ fn what_waits_unread_to_be_closed_holds_up_nobody() {
     });
 }
 
+/// Those who had connected before too much of their user's waited cannot pass more.
+#[test]
+fn how_many_descriptors_of_a_user_wait() {
+    with_pair("how_many_descriptors_of_a_user_wait", ["", ""], |pair| {
+        let netd = Running::start(pair, "wait");
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (stream, _other) = slow_to_close(&listener);
+        let clients: Vec<Connection> = (0..4).map(|_| netd.connect()).collect();
+        clients[0].send(&take(0), &[stream.as_fd()]).unwrap();
+        drop(stream);
+        while let Some((message, _)) = next(&clients[0]) {
+            assert!(matches!(message, Message::Refused { .. }), "{message:?}");
+        }
+        let other = UnixDatagram::unbound().unwrap();
+        for client in &clients[1..3] {
+            send_bytes(client, b"x", &vec![other.as_fd(); 100]);
+            while next(client).is_some() {}
+        }
+        assert!(how_often_open(&other) > 100, "they wait behind the first");
+        send_bytes(&clients[3], b"x", &vec![other.as_fd(); 100]);
+        assert!(refusal(&clients[3]).contains("still being closed"));
+        assert_eq!(netd.end().hostile, 3);
+    });
+}
+
 /// Who is not served cannot have netd close anything.
 #[test]
 fn who_is_not_welcome_passes_nothing() {
