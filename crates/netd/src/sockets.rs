@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use taut_netlink::{Attributes, DUMP, IPV4, IPV6, Socket, word};
+use taut_netlink::{Attributes, DUMP, IPV4, IPV6, Socket, attribute, word};
 
 /// SOCK_DIAG_BY_FAMILY of linux/sock_diag.h.
 const BY_FAMILY: u16 = 20;
@@ -41,6 +41,9 @@ const ADDRESS: usize = 8;
 const INTERFACE: usize = 40;
 const COOKIE: usize = 44;
 const USER: usize = 64;
+/// Its bytes, before the attributes; and INET_DIAG_SKV6ONLY of these, which is there of sockets that are not connected.
+const FIXED: usize = 72;
+const V6_ONLY: u16 = 11;
 /// nlmsghdr, before each message.
 const HEADER: usize = 16;
 
@@ -53,6 +56,24 @@ pub(crate) struct UdpEnd {
     pub interface: u32,
     /// Who has made it.
     pub uid: u32,
+    /// It is at all addresses of IPv6, and gets what comes by IPv4, too.
+    pub is_dual: bool,
+}
+
+impl UdpEnd {
+    /// Does what comes to this socket by its address and interface come to the other one's, too?
+    fn meets(&self, other: &UdpEnd) -> bool {
+        // An address of IPv4 may be written as one of IPv6.
+        let (ip, other_ip) = (self.address.ip().to_canonical(), other.address.ip().to_canonical());
+        let is_any = |end: &UdpEnd| end.address.ip().to_canonical().is_unspecified();
+        let is_same = if ip.is_ipv4() == other_ip.is_ipv4() {
+            ip == other_ip || is_any(self) || is_any(other)
+        } else {
+            ip.is_ipv4() && other.is_dual
+        };
+        let is_here = [0, self.interface].contains(&other.interface) || self.interface == 0;
+        self.address.port() == other.address.port() && is_same && is_here
+    }
 }
 
 /// All sockets of UDP that are bound, by their cookies; some may be left out.
@@ -100,16 +121,8 @@ impl Sockets {
     /// A user whose socket is at the same port as another's (SO_REUSEADDR, SO_REUSEPORT), so that the kernel gives what
     /// comes there to either of them.
     pub fn shared_with(&self, end: &UdpEnd) -> Option<u32> {
-        let meets = |other: &UdpEnd| {
-            let (ip, other_ip) = (end.address.ip(), other.address.ip());
-            let is_same = ip == other_ip || ip.is_unspecified() || other_ip.is_unspecified();
-            let is_here = [0, end.interface].contains(&other.interface) || end.interface == 0;
-            end.address.port() == other.address.port()
-                && ip.is_ipv4() == other_ip.is_ipv4()
-                && is_same
-                && is_here
-        };
-        self.0.values().find(|other| other.uid != end.uid && meets(other)).map(|other| other.uid)
+        let is_sharer = |other: &&UdpEnd| other.uid != end.uid && end.meets(other);
+        self.0.values().find(is_sharer).map(|other| other.uid)
     }
 }
 
@@ -178,7 +191,10 @@ fn read(message: &[u8]) -> Option<(u64, UdpEnd)> {
     };
     let cookie = u64::from(word(message, COOKIE)?) | u64::from(word(message, COOKIE + 4)?) << 32;
     let (interface, uid) = (word(message, INTERFACE)?, word(message, USER)?);
-    Some((cookie, UdpEnd { address: SocketAddr::new(ip, port), interface, uid }))
+    // A kernel that does not say it is taken to have it do so: then one too many is held to share a port.
+    let is_v6_only = attribute(message.get(FIXED..)?, V6_ONLY).is_some_and(|value| value.first() == Some(&1));
+    let is_dual = ip == IpAddr::from(Ipv6Addr::UNSPECIFIED) && !is_v6_only;
+    Some((cookie, UdpEnd { address: SocketAddr::new(ip, port), interface, uid, is_dual }))
 }
 
 #[cfg(test)]
@@ -196,7 +212,7 @@ mod tests {
             let Ok(socket) = UdpSocket::bind(address) else { continue };
             let cookie = udp_socket(socket.as_fd()).unwrap().cookie;
             let uid = rustix::process::getuid().as_raw();
-            let end = UdpEnd { address: socket.local_addr().unwrap(), interface: 0, uid };
+            let end = UdpEnd { address: socket.local_addr().unwrap(), interface: 0, uid, is_dual: false };
             assert_eq!(Sockets::read().unwrap().find(cookie), Some(end));
             assert_eq!(find_at(cookie, &end), Ok(Some(end)));
             assert_eq!(find_at(cookie, &UdpEnd { interface: 1, ..end }), Ok(None), "another interface");
@@ -213,8 +229,10 @@ mod tests {
 
     #[test]
     fn who_else_is_at_a_port() {
-        let end =
-            |address: &str, interface, uid| UdpEnd { address: address.parse().unwrap(), interface, uid };
+        let end = |address: &str, interface, uid| {
+            let address = address.parse().unwrap();
+            UdpEnd { address, interface, uid, is_dual: false }
+        };
         let own = end("10.0.0.1:7411", 0, 1);
         let meets = |other| Sockets([(1, own), (2, other)].into()).shared_with(&own);
         assert_eq!(meets(end("10.0.0.1:7411", 0, 1)), None, "its own user's");
@@ -222,6 +240,22 @@ mod tests {
         assert_eq!(meets(end("0.0.0.0:7411", 3, 2)), Some(2), "at all addresses of some interface");
         assert_eq!(meets(end("10.0.0.2:7411", 0, 2)), None, "another address");
         assert_eq!(meets(end("10.0.0.1:7413", 0, 2)), None, "another port");
-        assert_eq!(meets(end("[::]:7411", 0, 2)), None, "another family");
+        assert_eq!(meets(end("[::]:7411", 0, 2)), None, "another family alone");
+        assert_eq!(meets(UdpEnd { is_dual: true, ..end("[::]:7411", 0, 2) }), Some(2), "both families");
+        assert_eq!(meets(UdpEnd { is_dual: true, ..end("[::]:7413", 0, 2) }), None, "another port of both");
+        assert_eq!(meets(end("[::ffff:10.0.0.1]:7411", 0, 2)), Some(2), "the same, written as one of IPv6");
+        assert_eq!(meets(end("[::ffff:10.0.0.2]:7411", 0, 2)), None, "another one, written as one of IPv6");
+    }
+
+    #[test]
+    fn which_sockets_are_of_both_families() {
+        use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt::set_ipv6_v6only};
+        for is_v6_only in [false, true] {
+            let made = socket(AddressFamily::INET6, SocketType::DGRAM, None).unwrap();
+            set_ipv6_v6only(&made, is_v6_only).unwrap();
+            bind(&made, &SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0))).unwrap();
+            let cookie = udp_socket(made.as_fd()).unwrap().cookie;
+            assert_eq!(Sockets::read().unwrap().find(cookie).unwrap().is_dual, !is_v6_only);
+        }
     }
 }
