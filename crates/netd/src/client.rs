@@ -113,6 +113,18 @@ pub(crate) enum End {
     Lost,
 }
 
+impl End {
+    /// Why the client is dropped, if it does not know: else it would take netd for ended.
+    pub fn untold(&self) -> Option<String> {
+        match self {
+            End::Gone | End::Refused(_) | End::Revoked(_) => None,
+            End::Hostile(what) => Some(format!("dropped: {what}")),
+            End::Stalled(what) => Some(format!("dropped: it {what}")),
+            End::Lost => Some("the interface was removed, or the program detached from it: ask again".into()),
+        }
+    }
+}
+
 impl Client {
     /// What it has or is about to have.
     pub fn share(&self) -> Option<&Share> {

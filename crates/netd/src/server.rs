@@ -471,6 +471,10 @@ impl Server {
                 let _ = link.remove(*queue);
             }
         }
+        if let Some(why) = end.untold() {
+            // Who does not read is not waited for.
+            let _ = client.tell(&Message::Refused { why });
+        }
         self.tell_of_end(&client, &end, now);
         self.undertaker.close(client.peer.uid, vec![client.connection.end()]);
     }
