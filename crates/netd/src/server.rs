@@ -228,11 +228,7 @@ impl Server {
         let Ok(peer) = peer(connection.fd()) else { return true };
         let of_user = self.clients.iter().filter(|client| client.peer.uid == peer.uid).count();
         let welcome = self.policy.knows(&peer).and_then(|()| {
-            if self.undertaker.is_busy(peer.uid) {
-                return Err(
-                    "descriptors that were passed are still being closed: pass none but sockets".to_owned()
-                );
-            }
+            self.undertaker.is_free(peer.uid)?;
             if self.clients.len() >= MAX_CLIENTS || of_user >= MAX_OF_USER {
                 return Err(format!(
                     "netd serves {MAX_CLIENTS} and {MAX_OF_USER} of a user at most: end some"
@@ -252,6 +248,8 @@ impl Server {
     /// Does what a client wants.
     fn serve(&mut self, at: usize, now: Instant) -> Result<(), End> {
         let Some(client) = self.clients.get(at) else { return Ok(()) };
+        // What is not received is not this process's: those who have connected before may bring as much each.
+        self.undertaker.is_free(client.peer.uid).map_err(|why| client.refuse(why))?;
         let (message, fds) = match client.connection.receive() {
             Received::Empty => return Ok(()),
             Received::Gone => return Err(End::Gone),
@@ -304,7 +302,8 @@ impl Server {
         if passed.iter().any(|socket| socket.known.namespace != self.namespace) {
             return Err("the socket is of another network namespace than netd: start netd in that one".into());
         }
-        let sockets = Sockets::read()?;
+        let cookies: Vec<u64> = passed.iter().map(|socket| socket.known.cookie).collect();
+        let sockets = Sockets::read_with(&cookies)?;
         passed.into_iter().map(|socket| Proof::of(socket, &sockets)).collect()
     }
 
@@ -471,6 +470,10 @@ impl Server {
                 // The kernel has done that, unless a child of the client has its socket.
                 let _ = link.remove(*queue);
             }
+        }
+        if let Some(why) = end.untold() {
+            // Who does not read is not waited for.
+            let _ = client.tell(&Message::Refused { why });
         }
         self.tell_of_end(&client, &end, now);
         self.undertaker.close(client.peer.uid, vec![client.connection.end()]);

@@ -2,10 +2,15 @@
 //!
 //! A socket that was passed is not asked itself: its owner can hold it for as long as it likes, and who asks it for its
 //! name waits for that. The kernel's tables are read without it; and they tell who else is at a port.
+//!
+//! A list of all is read in parts, and goes on within a slot of the kernel's table by a count: when sockets before that
+//! place are closed meanwhile, which anybody can do, others are left out that are there. So nobody is held to have gone
+//! for want of being listed: [`find_at`] asks for one end alone, which the kernel answers in one go.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use taut_netlink::{DUMP, IPV4, IPV6, Socket, word};
+use taut_netlink::{Attributes, DUMP, IPV4, IPV6, Socket, attribute, word};
 
 /// SOCK_DIAG_BY_FAMILY of linux/sock_diag.h.
 const BY_FAMILY: u16 = 20;
@@ -13,12 +18,34 @@ const BY_FAMILY: u16 = 20;
 const UDP: u8 = 17;
 /// inet_diag_req_v2 of linux/inet_diag.h.
 const REQUEST: usize = 56;
+/// Where the port is in it.
+const WANTED_PORT: usize = 8;
+/// INET_DIAG_REQ_BYTECODE, a condition for what is listed, and two that there are: INET_DIAG_BC_S_COND of an address with
+/// a port, and INET_DIAG_BC_DEV_COND of an interface.
+const CONDITION: u16 = 1;
+const IS_AT: u8 = 7;
+const IS_BOUND_TO: u8 = 9;
+/// Bytes of an answer that was made in one go, with the slot locked: the kernel's first part has room for 3,776 B at least
+/// (NLMSG_GOODSIZE of a page), and a socket takes some 140. Higher and a part may have ended before the last of them;
+/// lower and an end with fewer sockets of its owner's cannot be told.
+const AT_ONCE: usize = 3_072;
+/// How often a longer answer is asked for.
+const TRIES: usize = 4;
+/// How often the list of all is read until each socket that was passed is in it. Whoever has sockets closed meanwhile
+/// has less than an even chance each time to have one left out; fewer and it succeeds, more and a socket that is bound
+/// to no port costs more.
+const READS: usize = 16;
 /// inet_diag_msg: family, ..., port at 4, address at 8, interface at 40, cookie at 44, user at 64.
 const PORT: usize = 4;
 const ADDRESS: usize = 8;
 const INTERFACE: usize = 40;
 const COOKIE: usize = 44;
 const USER: usize = 64;
+/// Its bytes, before the attributes; and INET_DIAG_SKV6ONLY of these, which is there of sockets that are not connected.
+const FIXED: usize = 72;
+const V6_ONLY: u16 = 11;
+/// nlmsghdr, before each message.
+const HEADER: usize = 16;
 
 /// Where a socket is, and whose it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,54 +56,131 @@ pub(crate) struct UdpEnd {
     pub interface: u32,
     /// Who has made it.
     pub uid: u32,
+    /// It is at all addresses of IPv6, and gets what comes by IPv4, too.
+    pub is_dual: bool,
 }
 
-/// All sockets of UDP that are bound, by their cookies.
-pub(crate) struct Sockets(Vec<(u64, UdpEnd)>);
+impl UdpEnd {
+    /// Does what comes to this socket by its address and interface come to the other one's, too?
+    fn meets(&self, other: &UdpEnd) -> bool {
+        // An address of IPv4 may be written as one of IPv6.
+        let (ip, other_ip) = (self.address.ip().to_canonical(), other.address.ip().to_canonical());
+        let is_any = |end: &UdpEnd| end.address.ip().to_canonical().is_unspecified();
+        let is_same = if ip.is_ipv4() == other_ip.is_ipv4() {
+            ip == other_ip || is_any(self) || is_any(other)
+        } else {
+            ip.is_ipv4() && other.is_dual
+        };
+        let is_here = [0, self.interface].contains(&other.interface) || self.interface == 0;
+        self.address.port() == other.address.port() && is_same && is_here
+    }
+}
+
+/// All sockets of UDP that are bound, by their cookies; some may be left out.
+#[derive(Default)]
+pub(crate) struct Sockets(BTreeMap<u64, UdpEnd>);
 
 impl Sockets {
-    /// Those of now. *Cost*: some system calls, and a copy of 72 B for each socket.
+    /// Those of now, read twice: what is left out has been so both times. *Cost*: some system calls, and a copy of 72 B
+    /// for each socket, twice.
     ///
     /// *Errors*: the kernel cannot tell.
     pub fn read() -> Result<Sockets, String> {
-        let refused =
-            |errno| format!("sock_diag: {errno}; the kernel needs CONFIG_INET_UDP_DIAG (modprobe udp_diag)");
-        let mut kernel = Socket::of_sockets().map_err(refused)?;
-        let mut all = Vec::new();
-        for family in [IPV4, IPV6] {
-            let mut request = [0; REQUEST];
-            request[..2].copy_from_slice(&[family, UDP]);
-            // In all states.
-            request[4..8].fill(0xff);
-            let found = kernel.request(BY_FAMILY, DUMP, &request).map_err(refused)?;
-            all.extend(found.iter().filter_map(|message| read(message)));
-        }
-        Ok(Sockets(all))
+        let mut sockets = Sockets::default();
+        sockets.add()?;
+        sockets.add()?;
+        Ok(sockets)
     }
 
-    /// Where a socket is bound; `None` if it is not.
+    /// The same, until these are there or have been looked for often enough.
+    pub fn read_with(cookies: &[u64]) -> Result<Sockets, String> {
+        let mut sockets = Sockets::read()?;
+        for _ in 0..READS {
+            if cookies.iter().all(|cookie| sockets.find(*cookie).is_some()) {
+                break;
+            }
+            sockets.add()?;
+        }
+        Ok(sockets)
+    }
+
+    fn add(&mut self) -> Result<(), String> {
+        let mut kernel = Socket::of_sockets().map_err(refused)?;
+        for family in [IPV4, IPV6] {
+            let found = kernel.request(BY_FAMILY, DUMP, &request(family, 0)).map_err(refused)?;
+            self.0.extend(found.iter().filter_map(|message| read(message)));
+        }
+        Ok(())
+    }
+
+    /// Where a socket is bound; `None` if it is not, or was left out.
     pub fn find(&self, cookie: u64) -> Option<UdpEnd> {
-        self.0.iter().find(|(of, _)| *of == cookie).map(|(_, end)| *end)
+        self.0.get(&cookie).copied()
     }
 
     /// A user whose socket is at the same port as another's (SO_REUSEADDR, SO_REUSEPORT), so that the kernel gives what
     /// comes there to either of them.
     pub fn shared_with(&self, end: &UdpEnd) -> Option<u32> {
-        let meets = |other: &UdpEnd| {
-            let (ip, other_ip) = (end.address.ip(), other.address.ip());
-            let is_same = ip == other_ip || ip.is_unspecified() || other_ip.is_unspecified();
-            let is_here = [0, end.interface].contains(&other.interface) || end.interface == 0;
-            end.address.port() == other.address.port()
-                && ip.is_ipv4() == other_ip.is_ipv4()
-                && is_same
-                && is_here
-        };
-        self.0
-            .iter()
-            .map(|(_, other)| other)
-            .find(|other| other.uid != end.uid && meets(other))
-            .map(|other| other.uid)
+        let is_sharer = |other: &&UdpEnd| other.uid != end.uid && end.meets(other);
+        self.0.values().find(is_sharer).map(|other| other.uid)
     }
+}
+
+/// Where a socket is bound, if that is this very end still; `None` if it is not there. Whoever else's sockets come and go:
+/// none is there but its own user's, and those of who shares the port. With more of these than are told in one go it may
+/// be taken to have gone.
+///
+/// *Errors*: the kernel cannot tell. *Cost*: some system calls.
+pub(crate) fn find_at(cookie: u64, end: &UdpEnd) -> Result<Option<UdpEnd>, String> {
+    let (family, octets) = match end.address.ip() {
+        IpAddr::V4(v4) => (IPV4, v4.octets().to_vec()),
+        IpAddr::V6(v6) => (IPV6, v6.octets().to_vec()),
+    };
+    let request = [request(family, end.address.port()), condition(family, &octets, end.interface)].concat();
+    let mut kernel = Socket::of_sockets().map_err(refused)?;
+    for _ in 0..TRIES {
+        let found = kernel.request(BY_FAMILY, DUMP, &request).map_err(refused)?;
+        let there = found.iter().filter_map(|message| read(message)).find(|(of, _)| *of == cookie);
+        let bytes: usize = found.iter().map(|message| HEADER + message.len()).sum();
+        if there.is_some() || bytes <= AT_ONCE {
+            return Ok(there.map(|(_, end)| end));
+        }
+    }
+    Ok(None)
+}
+
+/// What asks for the sockets of a family in all states, at one port or at all (0).
+fn request(family: u8, port: u16) -> Vec<u8> {
+    let mut request = vec![0; REQUEST];
+    request[..2].copy_from_slice(&[family, UDP]);
+    request[4..8].fill(0xff);
+    request[WANTED_PORT..WANTED_PORT + 2].copy_from_slice(&port.to_be_bytes());
+    request
+}
+
+/// The attribute that asks for those alone that are at this address, and bound to this interface or to none (0).
+fn condition(family: u8, address: &[u8], interface: u32) -> Vec<u8> {
+    let (first, second) = (12 + address.len() as u8, 8_u8);
+    // inet_diag_bc_op: what it is, how far to go on if it is so, and if not: beyond the end, which is a no.
+    let op = |kind, yes: u8, no: u16| {
+        let [low, high] = no.to_ne_bytes();
+        [kind, yes, low, high]
+    };
+    let prefix = address.len() as u8 * 8;
+    let any_port = u32::MAX.to_ne_bytes();
+    let code = [
+        &op(IS_AT, first, u16::from(first + second + 4))[..],
+        &[family, prefix, 0, 0],
+        &any_port,
+        address,
+        &op(IS_BOUND_TO, second, u16::from(second + 4)),
+        &interface.to_ne_bytes(),
+    ];
+    Attributes::default().with(CONDITION, &code.concat()).0
+}
+
+fn refused(errno: taut_netlink::Errno) -> String {
+    format!("sock_diag: {errno}; the kernel needs CONFIG_INET_UDP_DIAG (modprobe udp_diag)")
 }
 
 fn read(message: &[u8]) -> Option<(u64, UdpEnd)> {
@@ -87,7 +191,10 @@ fn read(message: &[u8]) -> Option<(u64, UdpEnd)> {
     };
     let cookie = u64::from(word(message, COOKIE)?) | u64::from(word(message, COOKIE + 4)?) << 32;
     let (interface, uid) = (word(message, INTERFACE)?, word(message, USER)?);
-    Some((cookie, UdpEnd { address: SocketAddr::new(ip, port), interface, uid }))
+    // A kernel that does not say it is taken to have it do so: then one too many is held to share a port.
+    let is_v6_only = attribute(message.get(FIXED..)?, V6_ONLY).is_some_and(|value| value.first() == Some(&1));
+    let is_dual = ip == IpAddr::from(Ipv6Addr::UNSPECIFIED) && !is_v6_only;
+    Some((cookie, UdpEnd { address: SocketAddr::new(ip, port), interface, uid, is_dual }))
 }
 
 #[cfg(test)]
@@ -105,24 +212,50 @@ mod tests {
             let Ok(socket) = UdpSocket::bind(address) else { continue };
             let cookie = udp_socket(socket.as_fd()).unwrap().cookie;
             let uid = rustix::process::getuid().as_raw();
-            let end = UdpEnd { address: socket.local_addr().unwrap(), interface: 0, uid };
+            let end = UdpEnd { address: socket.local_addr().unwrap(), interface: 0, uid, is_dual: false };
             assert_eq!(Sockets::read().unwrap().find(cookie), Some(end));
+            assert_eq!(find_at(cookie, &end), Ok(Some(end)));
+            assert_eq!(find_at(cookie, &UdpEnd { interface: 1, ..end }), Ok(None), "another interface");
+            let elsewhere = SocketAddr::new(
+                if end.address.is_ipv4() { "127.0.0.9" } else { "::9" }.parse().unwrap(),
+                end.address.port(),
+            );
+            assert_eq!(find_at(cookie, &UdpEnd { address: elsewhere, ..end }), Ok(None), "another address");
             drop(socket);
             assert_eq!(Sockets::read().unwrap().find(cookie), None);
+            assert_eq!(find_at(cookie, &end), Ok(None));
         }
     }
 
     #[test]
     fn who_else_is_at_a_port() {
-        let end =
-            |address: &str, interface, uid| UdpEnd { address: address.parse().unwrap(), interface, uid };
+        let end = |address: &str, interface, uid| {
+            let address = address.parse().unwrap();
+            UdpEnd { address, interface, uid, is_dual: false }
+        };
         let own = end("10.0.0.1:7411", 0, 1);
-        let meets = |other| Sockets(vec![(1, own), (2, other)]).shared_with(&own);
+        let meets = |other| Sockets([(1, own), (2, other)].into()).shared_with(&own);
         assert_eq!(meets(end("10.0.0.1:7411", 0, 1)), None, "its own user's");
         assert_eq!(meets(end("10.0.0.1:7411", 0, 2)), Some(2));
         assert_eq!(meets(end("0.0.0.0:7411", 3, 2)), Some(2), "at all addresses of some interface");
         assert_eq!(meets(end("10.0.0.2:7411", 0, 2)), None, "another address");
         assert_eq!(meets(end("10.0.0.1:7413", 0, 2)), None, "another port");
-        assert_eq!(meets(end("[::]:7411", 0, 2)), None, "another family");
+        assert_eq!(meets(end("[::]:7411", 0, 2)), None, "another family alone");
+        assert_eq!(meets(UdpEnd { is_dual: true, ..end("[::]:7411", 0, 2) }), Some(2), "both families");
+        assert_eq!(meets(UdpEnd { is_dual: true, ..end("[::]:7413", 0, 2) }), None, "another port of both");
+        assert_eq!(meets(end("[::ffff:10.0.0.1]:7411", 0, 2)), Some(2), "the same, written as one of IPv6");
+        assert_eq!(meets(end("[::ffff:10.0.0.2]:7411", 0, 2)), None, "another one, written as one of IPv6");
+    }
+
+    #[test]
+    fn which_sockets_are_of_both_families() {
+        use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt::set_ipv6_v6only};
+        for is_v6_only in [false, true] {
+            let made = socket(AddressFamily::INET6, SocketType::DGRAM, None).unwrap();
+            set_ipv6_v6only(&made, is_v6_only).unwrap();
+            bind(&made, &SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0))).unwrap();
+            let cookie = udp_socket(made.as_fd()).unwrap().cookie;
+            assert_eq!(Sockets::read().unwrap().find(cookie).unwrap().is_dual, !is_v6_only);
+        }
     }
 }

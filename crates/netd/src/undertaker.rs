@@ -12,8 +12,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::server::MAX_OF_USER;
 
-/// Closes of one user that may wait. All that a user can have at a time may end at once, and as much again before the
-/// thread has come to it; lower refuses such a user, higher lets one hold more of the process's descriptors.
+/// Descriptors of one user that may wait to be closed; a message can bring 253. All the connections that a user can have at
+/// a time may end at once, and as many again before the thread has come to them; lower refuses such a user, higher lets
+/// one hold more of the process's descriptors.
 const MOST: usize = 2 * MAX_OF_USER;
 
 #[derive(Default)]
@@ -40,8 +41,8 @@ impl User {
 }
 
 fn close_all(passed: &Receiver<Vec<OwnedFd>>, waiting: &AtomicUsize) {
-    for fds in passed {
-        drop(fds);
+    for fd in passed.iter().flatten() {
+        drop(fd);
         waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -54,15 +55,21 @@ impl Undertaker {
         }
         self.of_users.retain(|of, user| *of == uid || user.waiting.load(Ordering::Relaxed) > 0);
         let user = self.of_users.entry(uid).or_insert_with(User::new);
-        user.waiting.fetch_add(1, Ordering::Relaxed);
+        user.waiting.fetch_add(fds.len(), Ordering::Relaxed);
         if user.queue.send(fds).is_err() {
             self.of_users.remove(&uid);
         }
     }
 
-    /// Does too much of this user wait?
-    pub fn is_busy(&self, uid: u32) -> bool {
-        self.of_users.get(&uid).is_some_and(|user| user.waiting.load(Ordering::Relaxed) >= MOST)
+    /// May this user pass more?
+    ///
+    /// *Errors*: one sentence: too much of it waits.
+    pub fn is_free(&self, uid: u32) -> Result<(), String> {
+        let waiting = self.of_users.get(&uid).map_or(0, |user| user.waiting.load(Ordering::Relaxed));
+        if waiting < MOST {
+            return Ok(());
+        }
+        Err("descriptors that were passed are still being closed: pass none but sockets".into())
     }
 }
 
@@ -78,12 +85,30 @@ mod tests {
             undertaker.close(7, vec![write.try_clone().unwrap().into()]);
         }
         drop(write);
-        assert!(!undertaker.is_busy(8));
+        assert!(undertaker.is_free(8).is_ok());
         // The end of the pipe comes when the last of them is closed.
         assert_eq!(std::io::read_to_string(read).unwrap(), "");
-        while undertaker.is_busy(7) {
+        while undertaker.is_free(7).is_err() {
             std::thread::yield_now();
         }
+    }
+
+    /// One message can bring more of them than all connections of a user are.
+    #[test]
+    fn descriptors_are_counted_and_not_messages() {
+        let mut undertaker = Undertaker::default();
+        let (queue, passed) = channel();
+        undertaker.of_users.insert(7, User { queue, waiting: Arc::default() });
+        let one = std::io::pipe().unwrap().1;
+        let many = |count| (0..count).map(|_| one.try_clone().unwrap().into()).collect();
+        undertaker.close(7, many(MOST - 1));
+        assert!(undertaker.is_free(7).is_ok());
+        undertaker.close(7, many(1));
+        assert!(undertaker.is_free(7).is_err());
+        let waiting = Arc::clone(&undertaker.of_users[&7].waiting);
+        drop(undertaker);
+        close_all(&passed, &waiting);
+        assert_eq!(waiting.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use rustix::net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, Send
 use taut_port_xdp::netd::{Connection, Message, Received, pass_rights};
 use taut_testbed::{End, await_that, ip, with_pair};
 
-use common::{PORT, Running, bound, granted, next, refusal, take};
+use common::{PORT, Running, bound, dropped, granted, next, refusal, take};
 
 fn send_bytes(client: &Connection, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(100))];
@@ -59,14 +59,14 @@ fn who_breaks_the_rules_is_dropped() {
             for (bytes, fds) in &cases {
                 let client = netd.connect();
                 send_bytes(&client, bytes, fds);
-                assert!(next(&client).is_none(), "{round}");
+                assert!(dropped(&client).contains("dropped: "), "{round}");
                 // Who keeps too many of them waiting to be closed is refused.
                 await_that("nothing of it is left open", || how_often_open(&other) == 1);
             }
             for message in [Message::Receive { ends: Vec::new() }, Message::Receiving] {
                 let client = netd.connect();
                 client.send(&message, &[]).unwrap();
-                assert!(next(&client).is_none());
+                assert!(dropped(&client).contains("out of turn"));
             }
         }
         // To have a queue and ask for another one is out of turn.
@@ -74,7 +74,7 @@ fn who_breaks_the_rules_is_dropped() {
         let (messages, _fds) = granted(&client, &socket, 0);
         assert_eq!(messages.len(), 2, "{messages:?}");
         client.send(&take(1), &[socket.as_fd()]).unwrap();
-        assert!(next(&client).is_none());
+        assert!(dropped(&client).contains("Take out of turn"));
         netd.serves(1);
         let counts = netd.end();
         assert_eq!((counts.hostile, counts.granted), (20 * 11 + 1, 3), "{counts:?}");
@@ -188,7 +188,7 @@ fn who_gives_its_port_up() {
         assert_eq!(messages.len(), 2, "{messages:?}");
         assert!(matches!(client.receive_within(Duration::from_millis(1_500)), Received::Empty));
         rustix::net::connect_unspec(&socket).unwrap();
-        assert!(next(&client).is_none(), "it is dropped");
+        assert!(dropped(&client).contains("given up the port"));
         assert_eq!(netd.end().hostile, 1);
     });
 }
@@ -202,7 +202,7 @@ fn who_does_nothing_is_dropped() {
         assert!(refusal(&one_more).contains("64 of a user at most"));
         assert!(next(&one_more).is_none());
         for client in &idle {
-            assert!(next(client).is_none(), "after two seconds");
+            assert!(dropped(client).contains("does not say what it wants"), "after two seconds");
         }
         netd.serves(0);
         let turns = netd.turns.load(Ordering::Relaxed);
@@ -232,7 +232,7 @@ fn what_waits_to_be_closed_holds_up_nobody() {
         client.send(&take(0), &[stream.as_fd()]).unwrap();
         drop(stream);
         netd.serves(0);
-        assert!(next(&client).is_none());
+        assert!(dropped(&client).contains("no socket of UDP"));
         assert_eq!(netd.end().hostile, 1);
     });
 }
@@ -252,8 +252,33 @@ fn what_waits_unread_to_be_closed_holds_up_nobody() {
         });
         drop(stream);
         netd.serves(0);
-        assert!(next(&client).is_none(), "it is told at once");
+        assert!(dropped(&client).contains("dropped: "), "it is told at once");
         assert_eq!(netd.end().hostile, 1);
+    });
+}
+
+/// Those who had connected before too much of their user's waited cannot pass more.
+#[test]
+fn how_many_descriptors_of_a_user_wait() {
+    with_pair("how_many_descriptors_of_a_user_wait", ["", ""], |pair| {
+        let netd = Running::start(pair, "wait");
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (stream, _other) = slow_to_close(&listener);
+        let clients: Vec<Connection> = (0..4).map(|_| netd.connect()).collect();
+        clients[0].send(&take(0), &[stream.as_fd()]).unwrap();
+        drop(stream);
+        while let Some((message, _)) = next(&clients[0]) {
+            assert!(matches!(message, Message::Refused { .. }), "{message:?}");
+        }
+        let other = UnixDatagram::unbound().unwrap();
+        for client in &clients[1..3] {
+            send_bytes(client, b"x", &vec![other.as_fd(); 100]);
+            while next(client).is_some() {}
+        }
+        assert!(how_often_open(&other) > 100, "they wait behind the first");
+        send_bytes(&clients[3], b"x", &vec![other.as_fd(); 100]);
+        assert!(refusal(&clients[3]).contains("still being closed"));
+        assert_eq!(netd.end().hostile, 3);
     });
 }
 
@@ -296,7 +321,7 @@ fn who_shares_its_port_with_another_user() {
             shared()
         });
         let _stranger = stranger.join().unwrap();
-        assert!(next(&client).is_none(), "it is dropped");
+        assert!(dropped(&client).contains("shared with user 4242"));
         let again = netd.connect();
         again.send(&take(0), &[own.as_fd()]).unwrap();
         assert!(refusal(&again).contains("shared with user 4242"));
@@ -337,7 +362,7 @@ fn an_interface_that_is_removed_is_nobodys() {
         let (messages, _fds) = granted(&client, &socket, 0);
         assert!(matches!(messages[..], [Message::Taken { .. }, Message::Queue(_)]), "{messages:?}");
         ip("link del xa");
-        assert_eq!(next(&client).map(|(message, _)| message), None, "netd hangs up");
+        assert!(dropped(&client).contains("the interface was removed"), "netd hangs up");
         drop(socket);
         ip("link add xa type veth peer name xb");
         ip("addr add 10.88.0.1/24 dev xa");

@@ -130,6 +130,13 @@ pub fn next(client: &Connection) -> Option<(Message, Vec<OwnedFd>)> {
     }
 }
 
+/// Why the connection has ended, as the last that it was told.
+pub fn dropped(client: &Connection) -> String {
+    let why = refusal(client);
+    assert!(next(client).is_none(), "it has ended");
+    why
+}
+
 /// Asks for a queue, and takes what it is answered.
 pub fn granted(client: &Connection, socket: &UdpSocket, queue: u32) -> (Vec<Message>, Vec<OwnedFd>) {
     client.send(&take(queue), &[socket.as_fd()]).unwrap();
