@@ -18,6 +18,7 @@ use crate::message::Tx;
 use crate::participant::{Config, Participant};
 use crate::receiver::Source;
 use crate::timers::Timer;
+use crate::writer::{FragmentJob, send_fragments};
 
 /// The stateless writer that announces this participant. RTPS 2.5 §8.5.3.3.1.
 pub(crate) struct Spdp {
@@ -151,13 +152,12 @@ impl Spdp {
         if !self.cuts || len <= size {
             return tx.message.data(EntityId::SPDP_READER, &self.change, &self.change.payload);
         }
-        let last = u32::try_from(len.div_ceil(size)).unwrap_or(u32::MAX);
-        for number in 1..=last {
-            let may_be_followed = tx.message.data_frag(EntityId::SPDP_READER, &self.change, number, size);
-            if number < last || !may_be_followed {
-                tx.next_message(to);
-            }
-        }
+        let (mut room, number) = (usize::MAX, self.change.sequence_number);
+        let mut job = FragmentJob { number, next: 1, only: None };
+        // All of it, as nobody asks for what is missing.
+        let budget = std::mem::replace(&mut tx.budget, usize::MAX);
+        send_fragments(tx, &self.change, size, EntityId::SPDP_READER, &mut job, (to, None), &mut room);
+        tx.budget = budget.saturating_sub(usize::MAX.saturating_sub(tx.budget));
     }
 }
 

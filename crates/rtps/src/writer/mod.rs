@@ -54,8 +54,10 @@ use window::Window;
 pub use lag::{Lag, Lagging};
 pub use lane::LocalReader;
 pub use link::Link;
+pub(crate) use reader_proxy::FragmentJob;
 pub use reader_proxy::{Owed, ReaderProxy};
 pub use route::MulticastChoice;
+pub(crate) use transmit::send_fragments;
 
 /// What the caller of a write gives.
 #[derive(Clone, Debug)]

@@ -259,7 +259,7 @@ pub(super) fn stamp(calls: Option<&Calls>, change: &CacheChange, tx: &mut Tx<'_>
 
 /// Sends the fragments of a job, of `size` bytes and one datagram each, as far as the budget and `room`, in bytes,
 /// go; the last ones may stay in the message.
-pub(super) fn send_fragments(
+pub(crate) fn send_fragments(
     tx: &mut Tx<'_>,
     change: &CacheChange,
     size: usize,
