@@ -145,11 +145,11 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::thread::{self, ThreadId};
+    use std::sync::mpsc::channel;
+    use std::thread;
     use std::time::Instant;
 
     use taut_dcps::Endpoint;
-    use taut_lock::Mutex;
     use taut_qos::{DataReaderQos, DataWriterQos};
 
     use super::*;
@@ -166,34 +166,30 @@ mod tests {
         core.participant.tell(Entity::Participant, StatusMask::INCONSISTENT_TOPIC);
     }
 
-    fn tell_to(executor: &Executor, listener: impl FnMut(StatusMask) + Send + 'static) {
-        executor.set_listener(Entity::Participant, Some(Box::new(listener))).unwrap();
-    }
-
     /// Listeners may take as long as they like.
     #[test]
     fn a_write_under_a_real_time_policy_runs_no_listener() {
         let config = ExecutorConfig { driver: Driver::Threaded, ..config(110, false) };
         let (executor, index, _) = with_both_ends(Executor::start(&config).unwrap());
-        let told = Arc::new(Mutex::new(Vec::<ThreadId>::new()));
-        let tells = Arc::clone(&told);
-        tell_to(&executor, move |_| tells.lock().push(thread::current().id()));
+        let (tells, told) = channel();
+        executor
+            .set_listener(
+                Entity::Participant,
+                Some(Box::new(move |_| _ = tells.send(thread::current().id()))),
+            )
+            .unwrap();
         let mut outlet = executor.outlet(index, &DataWriterQos::default()).unwrap();
+        let executor = &executor;
         thread::scope(|scope| {
-            let writes = || {
+            let writes = move || {
                 if !run_at(1) {
                     return println!("not tested: no privilege for SCHED_FIFO");
                 }
                 for n in 1..=20 {
                     have_news(&executor.inner);
-                    write(&executor, &mut outlet, n);
-                    let limit = Instant::now() + LIMIT;
-                    while told.lock().is_empty() && Instant::now() < limit {
-                        thread::sleep(std::time::Duration::from_micros(50));
-                    }
-                    let told = std::mem::take(&mut *told.lock());
-                    assert!(!told.is_empty(), "{n}: nobody was told");
-                    assert!(told.iter().all(|by| *by != thread::current().id()), "{n}: by who writes");
+                    write(executor, &mut outlet, n);
+                    let by = told.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("{n}: nobody was told"));
+                    assert_ne!(by, thread::current().id(), "{n}: by who writes");
                 }
             };
             scope.spawn(writes).join().unwrap();

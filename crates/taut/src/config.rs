@@ -2,6 +2,7 @@
 
 mod load;
 mod own_address;
+mod ranges;
 mod settings;
 
 use std::num::NonZeroU16;

@@ -130,7 +130,8 @@ impl Inner {
             self.send_on(&mut core, len);
         }
         burst.end(core.now);
-        if if alone { self.leave_others(core) } else { self.give_back_soon(core) } {
+        let woke = if alone { self.leave_others(core) } else { self.give_back_soon(core) };
+        if woke {
             burst.end(monotonic_now());
         }
         outcome.map(|_| ())

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use taut_base::{Error, Result};
 
-use super::settings::{RANGES, Row, Set, TABLE, closest};
+use super::ranges::RANGES;
+use super::settings::{Row, Set, TABLE, closest};
 use super::{Config, XdpLayer};
 
 /// What every variable of ours begins with.

@@ -6,9 +6,12 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use taut_base::Duration;
-use taut_qos::{MAX_NAME, MAX_OPAQUE_DATA};
 
-use super::{Config, DeadlineScheduling, Driver, Ipv6, MAX_ANATOMY, Netd, XdpLayer, XdpMode, own_address};
+use super::ranges::{
+    LARGEST_DSCP, LARGEST_PCP, is_anatomy, is_burst, is_by_priority, is_name, is_pcp, is_period, is_prefault,
+    is_rate, is_receive_buffer, is_spin, is_user_data, is_vlan,
+};
+use super::{Config, DeadlineScheduling, Driver, Ipv6, Netd, XdpLayer, XdpMode, own_address};
 
 /// One setting: `name` in the file, `TAUT_NAME` in the environment.
 pub(super) struct Row {
@@ -561,94 +564,10 @@ fn by_priority(text: &str, largest: u8) -> Option<(i32, u8)> {
     is_by_priority(&of, largest).then_some(of)
 }
 
-fn is_by_priority((from, number): &(i32, u8), largest: u8) -> bool {
-    *from >= 1 && *number <= largest
-}
-
 /// The same as the file takes it.
 fn shown_by_priority(list: &[(i32, u8)]) -> String {
     let texts = list.iter().map(|(from, number)| format!("{from}:{number}"));
     shown(&texts.collect::<Vec<_>>())
-}
-
-/// Is this what a setting takes? For what a program may set as well.
-type InRange = fn(&Config) -> bool;
-
-/// The settings that neither the core nor the kernel would refuse, and would make something else of.
-pub(super) const RANGES: [(&str, InRange); 13] = [
-    ("name", |config| is_name(&config.name)),
-    ("user_data", |config| is_user_data(&config.user_data)),
-    ("prefault", |config| is_prefault(&config.prefault)),
-    ("lease_duration", |config| config.lease_duration > Duration::ZERO),
-    ("announcement_period", |config| is_period(&config.announcement_period)),
-    ("spin", |config| is_spin(&config.spin)),
-    ("receive_buffer", |config| is_receive_buffer(&config.receive_buffer)),
-    ("max_rate", |config| is_rate(&config.max_rate)),
-    ("max_burst", |config| is_burst(&config.max_burst)),
-    ("anatomy", |config| is_anatomy(&config.anatomy)),
-    ("xdp_pcp", |config| config.xdp_pcp.is_none_or(|priority| is_pcp(&priority))),
-    ("dpdk_vlan", |config| config.dpdk_vlan.is_none_or(|vlan| is_vlan(&vlan))),
-    ("dpdk_priority_pcp", |config| config.dpdk_priority_pcp.iter().all(|of| is_by_priority(of, LARGEST_PCP))),
-];
-
-/// Peers do not hear an announcement with a longer name, and read one up to a NUL.
-fn is_name(text: &str) -> bool {
-    text.len() <= MAX_NAME && !text.contains('\0')
-}
-
-/// More does not fit into the datagram of an announcement.
-fn is_user_data(bytes: &[u8]) -> bool {
-    bytes.len() <= MAX_OPAQUE_DATA
-}
-
-fn is_prefault(bytes: &usize) -> bool {
-    *bytes <= 1 << 30
-}
-
-/// The shortest time between two announcements. Lower lets one participant flood the group that all of a domain listen to,
-/// higher refuses a lease of some 30 ms to who wants to miss a peer at once.
-const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
-
-fn is_period(period: &Duration) -> bool {
-    *period >= SHORTEST_PERIOD
-}
-
-/// The longest look before a wait sleeps. Lower refuses it to who waits for what comes so seldom, higher takes a processor from
-/// others for nothing: who wants to have one for itself polls.
-const LONGEST_SPIN: Duration = Duration::from_secs(1);
-
-fn is_spin(spin: &Duration) -> bool {
-    (Duration::ZERO..=LONGEST_SPIN).contains(spin)
-}
-
-fn is_receive_buffer(bytes: &usize) -> bool {
-    (4_096..=1 << 30).contains(bytes)
-}
-
-fn is_rate(bytes: &u64) -> bool {
-    *bytes == 0 || *bytes >= 1_000
-}
-
-fn is_burst(bytes: &u64) -> bool {
-    (1..=1 << 30).contains(bytes)
-}
-
-fn is_anatomy(samples: &usize) -> bool {
-    *samples <= MAX_ANATOMY
-}
-
-/// IEEE 802.1Q has three bits for it.
-const LARGEST_PCP: u8 = 7;
-/// RFC 2474 has six.
-const LARGEST_DSCP: u8 = 63;
-
-fn is_pcp(priority: &u8) -> bool {
-    *priority <= LARGEST_PCP
-}
-
-/// 0 names no network, and 4,095 is kept free (IEEE 802.1Q, table 9-2).
-fn is_vlan(vlan: &u16) -> bool {
-    (1..=4_094).contains(vlan)
 }
 
 /// The times of SCHED_DEADLINE.
