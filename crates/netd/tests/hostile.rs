@@ -229,8 +229,7 @@ fn what_waits_to_be_closed_holds_up_nobody() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (stream, _other) = slow_to_close(&listener);
         let client = netd.connect();
-        client.send(&take(0), &[stream.as_fd()]).unwrap();
-        drop(stream);
+        netd.is_last_to_close(stream, &client);
         netd.serves(0);
         assert!(dropped(&client).contains("no socket of UDP"));
         assert_eq!(netd.end().hostile, 1);
@@ -265,8 +264,7 @@ fn how_many_descriptors_of_a_user_wait() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (stream, _other) = slow_to_close(&listener);
         let clients: Vec<Connection> = (0..4).map(|_| netd.connect()).collect();
-        clients[0].send(&take(0), &[stream.as_fd()]).unwrap();
-        drop(stream);
+        netd.is_last_to_close(stream, &clients[0]);
         while let Some((message, _)) = next(&clients[0]) {
             assert!(matches!(message, Message::Refused { .. }), "{message:?}");
         }

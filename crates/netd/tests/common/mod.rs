@@ -1,7 +1,7 @@
 //! A netd in this process, and what a participant says to it.
 #![allow(dead_code, reason = "each binary of tests/ uses its part")]
 
-use std::net::UdpSocket;
+use std::net::{TcpStream, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -78,6 +78,14 @@ impl Running {
         let result = act();
         self.held[0].store(false, Ordering::SeqCst);
         result
+    }
+
+    /// Passes a socket of which netd is left with the last descriptor: whoever closes it waits.
+    pub fn is_last_to_close(&self, stream: TcpStream, client: &Connection) {
+        self.while_held(|| {
+            client.send(&take(0), &[stream.as_fd()]).unwrap();
+            drop(stream);
+        });
     }
 
     /// Somebody in good order has a queue and receives.
