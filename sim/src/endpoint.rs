@@ -102,6 +102,7 @@ impl Network {
         let (index, guid) = self
             .on(node, |participant, now| {
                 let index = participant.create_writer(now, endpoint);
+                while participant.match_more(now) {}
                 (index, participant.core().writer(index).map_or(Guid::UNKNOWN, |writer| writer.guid))
             })
             .expect("the node is up");
@@ -131,6 +132,7 @@ impl Network {
         let (index, guid) = self
             .on(node, |participant, now| {
                 let index = participant.create_reader(now, endpoint);
+                while participant.match_more(now) {}
                 (index, participant.core().reader(index).map_or(Guid::UNKNOWN, |reader| reader.guid))
             })
             .expect("the node is up");

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use taut_base::{Guid, GuidPrefix, SequenceNumber, Time, Timestamp};
+use taut_base::{EntityId, Guid, GuidPrefix, SequenceNumber, Time, Timestamp};
 use taut_mem::lane::LaneReader;
 use taut_port::{Frame, Port};
 use taut_qos::{
@@ -219,7 +219,7 @@ impl DomainParticipant {
         self.log.pop_front()
     }
 
-    /// Creates a writer.
+    /// Creates a writer, and matches it with the first readers of its topic: [`DomainParticipant::match_more`] with the rest.
     pub fn create_writer(
         &mut self,
         now: Time,
@@ -243,11 +243,11 @@ impl DomainParticipant {
             self.core.limit_instances(index, most as usize);
         }
         self.writers.insert(index, DataWriter::new(qos, type_support));
-        self.handle_events(now);
+        self.match_more(now);
         index
     }
 
-    /// Creates a reader.
+    /// Creates a reader, and matches it with the first writers of its topic: [`DomainParticipant::match_more`] with the rest.
     pub fn create_reader(
         &mut self,
         now: Time,
@@ -278,8 +278,41 @@ impl DomainParticipant {
         self.readers.now = now;
         let made = self.core.create_reader(now, config, &mut self.readers);
         debug_assert_eq!(index, made);
-        self.handle_events(now);
+        self.match_more(now);
         made
+    }
+
+    /// Are endpoints that were created yet to be matched with some of what there was?
+    pub fn is_matching(&self) -> bool {
+        self.core.is_matching()
+    }
+
+    /// Matches endpoints that were created with some of what there was. `false` once they are with all. *Cost*: that of
+    /// [`Participant::match_more`], and what the entities here make of it.
+    pub fn match_more(&mut self, now: Time) -> bool {
+        self.readers.now = now;
+        let more = self.core.match_more(now, &mut self.readers);
+        self.handle_events(now);
+        more
+    }
+
+    /// Parts a writer that is about to be deleted from some of its readers. `false` once it is from all. *Cost*: as with
+    /// [`DomainParticipant::match_more`].
+    pub fn part_writer(&mut self, now: Time, index: WriterIndex) -> bool {
+        let entity = self.core.writer(index).map(|writer| writer.guid.entity);
+        self.part_more(now, entity)
+    }
+
+    /// The same of a reader and its writers.
+    pub fn part_reader(&mut self, now: Time, index: ReaderIndex) -> bool {
+        let entity = self.core.reader(index).map(|reader| reader.guid.entity);
+        self.part_more(now, entity)
+    }
+
+    fn part_more(&mut self, now: Time, entity: Option<EntityId>) -> bool {
+        let more = entity.is_some_and(|entity| self.core.part_more(entity));
+        self.handle_events(now);
+        more
     }
 
     /// Deletes a writer.

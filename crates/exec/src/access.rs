@@ -149,7 +149,7 @@ impl Executor {
             let index = participant.create_reader(now, endpoint);
             (index, participant.core().reader(index).map_or(Guid::UNKNOWN, |reader| reader.guid))
         })?;
-        self.inner.follow_own_matches();
+        self.match_all();
         Ok(made)
     }
 
@@ -164,8 +164,17 @@ impl Executor {
             let index = participant.create_writer(now, endpoint);
             (index, participant.core().writer(index).map_or(Guid::UNKNOWN, |writer| writer.guid))
         })?;
-        self.inner.follow_own_matches();
+        self.match_all();
         Ok(made)
+    }
+
+    /// Matches what was just created with all that there is, step by step: others have their turn between two.
+    fn match_all(&self) {
+        let mut more = self.inner.peek(|core| core.participant.is_matching());
+        while more {
+            more = self.inner.with(|participant, now| participant.match_more(now));
+        }
+        self.inner.follow_own_matches();
     }
 
     /// The door of a reader that was just created.
@@ -187,13 +196,28 @@ impl Executor {
         Some(Outlet::new(index, link, route, qos, promise, self.inner.tells_anatomy))
     }
 
-    /// Deletes a writer and all that is known of it, before the next one gets its place in the table.
+    /// Deletes a reader, once it is parted from its writers step by step.
+    pub fn delete_reader(&self, index: ReaderIndex) {
+        while self.inner.with(|participant, now| {
+            let more = participant.part_reader(now, index);
+            if !more {
+                participant.delete_reader(now, index);
+            }
+            more
+        }) {}
+    }
+
+    /// The same of a writer, and of all that is known of it, before the next one gets its place in the table.
     pub fn delete_writer(&self, index: WriterIndex) {
-        self.inner.with(|participant, now| {
-            participant.delete_writer(now, index);
-            self.inner.joins.remove_route(index);
-            self.inner.owed.promises.remove(index);
-        });
+        while self.inner.with(|participant, now| {
+            let more = participant.part_writer(now, index);
+            if !more {
+                participant.delete_writer(now, index);
+                self.inner.joins.remove_route(index);
+                self.inner.owed.promises.remove(index);
+            }
+            more
+        }) {}
     }
 
     /// Takes the next sample that was not read before and gives it to `out`, which is called once, with the
@@ -505,5 +529,37 @@ impl Executor {
         let index = outlet.index;
         // What was left to the token's holder is written, too.
         outlet.is_read() && self.inner.look(|participant, _| participant.is_acknowledged(index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_qos::{DataReaderQos, DataWriterQos};
+
+    use crate::account::jobs::JobClass;
+    use crate::executor_tests::{endpoint, inline};
+
+    #[test]
+    fn who_makes_or_ends_an_endpoint_leaves_others_their_turn_between_its_matches() {
+        const READERS: usize = 4 * taut_rtps::limits::OWN_STEP;
+        let executor = inline(112);
+        let readers: Vec<_> = (0..READERS)
+            .map(|_| executor.create_reader(endpoint(DataReaderQos::default())).unwrap().0)
+            .collect();
+        let calls = || executor.latency_report().classes[JobClass::Calls as usize].steps;
+        let before = calls();
+        let (writer, _) = executor.create_writer(endpoint(DataWriterQos::default())).unwrap();
+        assert!(calls() - before >= 4, "{}", calls() - before);
+        let matched = |reader| {
+            let look = |of: &mut taut_dcps::DomainParticipant, _| {
+                of.reader(reader).unwrap().subscription_matched.current_count
+            };
+            executor.inner.look(look)
+        };
+        assert!(readers.iter().all(|reader| matched(*reader) == 1), "with all of them when it is there");
+        let before = calls();
+        executor.delete_writer(writer);
+        assert!(calls() - before >= 4, "{}", calls() - before);
+        assert!(readers.iter().all(|reader| matched(*reader) == 0));
     }
 }

@@ -189,6 +189,8 @@ pub struct Participant {
     pub(crate) inbox: VecDeque<CacheChange>,
     /// What is yet to be done for the last of those.
     pub(crate) found: Found,
+    /// New local endpoints, and what each is yet to be matched with.
+    pub(crate) candidates: VecDeque<(EntityId, Guid)>,
     /// A known peer that has announced itself again; `None` between calls.
     pub(crate) announced: Option<GuidPrefix>,
     /// Readers that may have something to acknowledge; empty between calls.
@@ -231,6 +233,7 @@ impl Participant {
             builtin: crate::discovery::Builtin::default(),
             inbox: VecDeque::new(),
             found: Found::default(),
+            candidates: VecDeque::new(),
             announced: None,
             woken: Vec::new(),
             revived: Vec::new(),
@@ -445,7 +448,7 @@ impl Participant {
         Progress { calls, more: self.schedule.has_work(lowest) }
     }
 
-    /// Creates a writer, announces it and matches it with the readers that are known.
+    /// Creates a writer and announces it. [`Participant::match_more`] matches it with the readers that are known.
     pub fn create_writer(&mut self, now: Time, endpoint: EndpointConfig, sink: &mut dyn Sink) -> WriterIndex {
         let entity = self.take_entity(true, endpoint.keyed);
         let guid = Guid::new(self.config.guid_prefix, entity);
@@ -474,7 +477,7 @@ impl Participant {
         }
     }
 
-    /// Creates a reader, announces it and matches it with the writers that are known.
+    /// Creates a reader and announces it. [`Participant::match_more`] matches it with the writers that are known.
     pub fn create_reader(&mut self, now: Time, endpoint: EndpointConfig, sink: &mut dyn Sink) -> ReaderIndex {
         let entity = self.take_entity(false, endpoint.keyed);
         let guid = Guid::new(self.config.guid_prefix, entity);

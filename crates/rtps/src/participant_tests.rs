@@ -237,3 +237,61 @@ fn what_a_peer_has_said_in_an_earlier_life_is_not_found_later() {
     }
     assert_eq!(both.known(), 0);
 }
+
+#[test]
+fn an_endpoint_of_its_own_is_matched_and_parted_in_steps() {
+    const READERS: usize = 3 * limits::OWN_STEP;
+    let mut both = Both::new();
+    for _ in 0..READERS {
+        both.ends[1].create_reader(Both::NOW, endpoint(), &mut Nowhere);
+    }
+    while both.send(1, usize::MAX) + both.send(0, usize::MAX) > 0 {}
+    let here = &mut both.ends[0];
+    let index = here.create_writer(Both::NOW, endpoint(), &mut Nowhere);
+    let entity = here.writer(index).unwrap().guid.entity;
+    let matched = |here: &Participant| here.database().matches(entity).count();
+    let told = |here: &mut Participant| std::iter::from_fn(|| here.poll_event()).count();
+    told(here);
+    for step in 1..=3 {
+        assert_eq!(here.match_more(Both::NOW, &mut Nowhere), step < 3);
+        assert_eq!(
+            (matched(here), told(here)),
+            (step * limits::OWN_STEP, limits::OWN_STEP),
+            "each is told of"
+        );
+    }
+    for step in 1..=3 {
+        assert_eq!(here.part_more(entity), step < 3);
+        assert_eq!((matched(here), told(here)), (READERS - step * limits::OWN_STEP, 0), "of none");
+    }
+    // Who is about to be deleted matches nothing new.
+    both.ends[1].create_reader(Both::NOW, endpoint(), &mut Nowhere);
+    while both.send(1, usize::MAX) + both.send(0, usize::MAX) > 0 {}
+    let here = &mut both.ends[0];
+    here.create_reader(Both::NOW, endpoint(), &mut Nowhere);
+    assert!(!here.match_more(Both::NOW, &mut Nowhere));
+    assert_eq!((here.database().endpoints().count(), matched(here)), (READERS + 1, 0));
+}
+
+#[test]
+fn who_has_gone_between_two_steps_is_matched_by_none() {
+    let mut both = Both::new();
+    for _ in 0..=limits::OWN_STEP {
+        both.ends[1].create_reader(Both::NOW, endpoint(), &mut Nowhere);
+    }
+    while both.send(1, usize::MAX) + both.send(0, usize::MAX) > 0 {}
+    let [own, peer] = &mut both.ends;
+    let index = own.create_writer(Both::NOW, endpoint(), &mut Nowhere);
+    assert!(own.match_more(Both::NOW, &mut Nowhere));
+    own.begin_life(Both::NOW, peer.config().guid_prefix);
+    while own.next_timeout().is_some_and(|next| next <= Both::NOW) {
+        own.on_timeout(Both::NOW, usize::MAX);
+    }
+    assert!(!own.match_more(Both::NOW, &mut Nowhere));
+    let guid = own.writer(index).unwrap().guid;
+    assert_eq!(own.database().matches(guid.entity).count(), 0);
+    // Nor is one that is deleted itself.
+    own.create_reader(Both::NOW, endpoint(), &mut Nowhere);
+    own.delete_writer(Both::NOW, index, &mut Nowhere);
+    assert!(!own.match_more(Both::NOW, &mut Nowhere) && own.database().matches(guid.entity).next().is_none());
+}

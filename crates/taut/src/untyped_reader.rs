@@ -149,6 +149,6 @@ impl Drop for UntypedReader {
             return;
         }
         self.executor.remove_hooks(Entity::Reader(self.index));
-        let _ = self.executor.with(|participant, now| participant.delete_reader(now, self.index));
+        self.executor.delete_reader(self.index);
     }
 }

@@ -6,7 +6,7 @@ use taut_base::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time, Vendo
 use taut_qos::{DurabilityKind, Incompatibility, PolicyId, ReliabilityKind, incompatible, partitions_match};
 
 use super::locators::{groups_of, nearest};
-use super::{EndpointData, Greeting, LocalKind, ParticipantData, Refusal};
+use super::{EndpointData, Greeting, Local, LocalKind, ParticipantData, Refusal};
 use crate::counters::bump;
 use crate::event::Event;
 use crate::intervals::IntervalSet;
@@ -80,23 +80,46 @@ impl Found {
 }
 
 impl Participant {
-    /// Matches a new local endpoint with all known endpoints of its topic.
-    pub(crate) fn match_local_endpoint(&mut self, now: Time, local: EntityId, sink: &mut dyn Sink) {
-        let Some(data) = self.locals.get(&local).map(|local| Arc::clone(&local.data)) else { return };
-        let writer = local.is_writer();
+    /// A new local endpoint is to be matched with all known endpoints of its topic.
+    pub(crate) fn match_local_endpoint(&mut self, local: EntityId) {
+        let Some(data) = self.locals.get(&local).map(|local| &local.data) else { return };
         let remote = self.database.by_topic.get(&data.topic_name).into_iter().flatten().copied();
         let own = self.config.guid_prefix;
         let same_participant = self.topics.of(&data.topic_name).map(|entity| Guid::new(own, entity));
-        let candidates: Vec<Guid> =
-            remote.chain(same_participant).filter(|guid| guid.entity.is_writer() != writer).collect();
-        for guid in candidates {
-            if guid.prefix == self.config.guid_prefix {
-                let (writer, reader) = if writer { (local, guid.entity) } else { (guid.entity, local) };
-                self.try_match_within(now, writer, reader, sink);
+        let others =
+            remote.chain(same_participant).filter(|guid| guid.entity.is_writer() != local.is_writer());
+        self.candidates.extend(others.map(|other| (local, other)));
+    }
+
+    /// Matches local endpoints that were just created with what there was of their topics. `false` once all are. *Cost*:
+    /// [`limits::OWN_STEP`] matches; between two steps others may have their turn.
+    pub fn match_more(&mut self, now: Time, sink: &mut dyn Sink) -> bool {
+        for _ in 0..limits::OWN_STEP {
+            let Some((local, other)) = self.candidates.pop_front() else { break };
+            if other.prefix != self.config.guid_prefix {
+                self.try_match(now, local, other);
+            } else if local.is_writer() {
+                self.try_match_within(now, local, other.entity, sink);
             } else {
-                self.try_match(now, local, guid);
+                self.try_match_within(now, other.entity, local, sink);
             }
         }
+        self.is_matching()
+    }
+
+    /// Are some of these yet to be matched?
+    pub fn is_matching(&self) -> bool {
+        !self.candidates.is_empty()
+    }
+
+    /// Parts a local endpoint that is about to be deleted from some of what it matches, of which it hears nothing. `false` once
+    /// it is from all. *Cost*: [`limits::OWN_STEP`] matches, as with [`Participant::match_more`].
+    pub fn part_more(&mut self, entity: EntityId) -> bool {
+        let Some(local) = self.locals.get_mut(&entity) else { return false };
+        local.ends = true;
+        let some: Vec<Guid> = self.database.matches(entity).take(limits::OWN_STEP).collect();
+        some.into_iter().for_each(|other| self.unmatch(entity, other));
+        self.database.matches(entity).next().is_some()
     }
 
     /// A new or changed endpoint of a peer is to be matched with the local endpoints of its topic.
@@ -136,10 +159,8 @@ impl Participant {
 
     fn try_match(&mut self, now: Time, local: EntityId, remote: Guid) {
         // What is being forgotten is matched with nothing new.
-        let Some(ours) = self.locals.get(&local).filter(|_| self.database.peer(remote.prefix).is_some())
-        else {
-            return;
-        };
+        let is_known = self.database.peer(remote.prefix).is_some();
+        let Some(ours) = self.locals.get(&local).filter(|local| is_known && !local.ends) else { return };
         let Some(theirs) = self.database.endpoint(remote).map(Arc::clone) else { return };
         let (kind, data) = (ours.kind, Arc::clone(&ours.data));
         let verdict = match kind {
@@ -331,7 +352,8 @@ impl Participant {
 
     /// Matches two endpoints of this participant: changes go from one to the other directly.
     fn try_match_within(&mut self, now: Time, writer: EntityId, reader: EntityId, sink: &mut dyn Sink) {
-        let (Some(w), Some(r)) = (self.locals.get(&writer), self.locals.get(&reader)) else { return };
+        let there = |entity| self.locals.get(entity).filter(|local| !local.ends);
+        let (Some(w), Some(r)) = (there(&writer), there(&reader)) else { return };
         let (Some(writer_index), Some(reader_index)) = (w.kind.writer(), r.kind.reader()) else { return };
         let (writer_data, reader_data) = (Arc::clone(&w.data), Arc::clone(&r.data));
         if let Err(refusal) = check(&writer_data, &reader_data, true) {
@@ -388,8 +410,10 @@ impl Participant {
         if let Some(peer) = self.database.peers.get_mut(&remote.prefix) {
             peer.greetings.remove(&greeting);
         }
-        match self.locals.get(&local).map(|local| local.kind) {
-            Some(LocalKind::Writer(index)) => {
+        let Some(Local { kind, ends, .. }) = self.locals.get(&local) else { return };
+        let (kind, is_told) = (*kind, !ends);
+        match kind {
+            LocalKind::Writer(index) => {
                 let other = self.locals.get(&remote.entity).and_then(|other| other.kind.reader());
                 if let Some(writer) = self.writers.get_mut(index.0) {
                     match other.filter(|_| within) {
@@ -397,10 +421,13 @@ impl Participant {
                         None => writer.unmatch_reader(remote),
                     }
                 }
-                self.push_event(Event::PublicationMatched { writer: index, reader: remote, matched: false });
-                self.push_event(Event::Acknowledged { writer: index });
+                if is_told {
+                    let (writer, reader) = (index, remote);
+                    self.push_event(Event::PublicationMatched { writer, reader, matched: false });
+                    self.push_event(Event::Acknowledged { writer });
+                }
             }
-            Some(LocalKind::Reader(index)) => {
+            LocalKind::Reader(index) => {
                 let other = self.locals.get(&remote.entity).and_then(|other| other.kind.writer());
                 let beside = other.filter(|_| within);
                 let mut alive = beside.is_none_or(|writer| self.is_alive(writer));
@@ -416,11 +443,17 @@ impl Participant {
                     }
                 }
                 self.forget_source(remote, index);
-                let (reader, writer) = (index, remote);
-                let matched = false;
-                self.push_event(Event::SubscriptionMatched { reader, writer, matched, alive, undelivered });
+                if is_told {
+                    let (reader, writer, matched) = (index, remote, false);
+                    self.push_event(Event::SubscriptionMatched {
+                        reader,
+                        writer,
+                        matched,
+                        alive,
+                        undelivered,
+                    });
+                }
             }
-            None => {}
         }
     }
 

@@ -205,6 +205,8 @@ impl Database {
 pub(crate) struct Local {
     pub data: Arc<EndpointData>,
     pub kind: LocalKind,
+    /// It is about to be deleted: it matches nothing any more, and hears of nothing.
+    pub ends: bool,
     /// The change that last told of it.
     pub announced: SequenceNumber,
 }

@@ -59,8 +59,10 @@ impl Participant {
             writer
         }));
         let data = Arc::new(EndpointData::of(guid, "", "", qos));
-        self.locals
-            .insert(entity, Local { data, kind: LocalKind::Writer(index), announced: SequenceNumber::ZERO });
+        self.locals.insert(
+            entity,
+            Local { data, kind: LocalKind::Writer(index), ends: false, announced: SequenceNumber::ZERO },
+        );
         index
     }
 
@@ -69,8 +71,10 @@ impl Participant {
         let index =
             ReaderIndex(self.readers.insert_with(|index| Reader::new(guid, ReaderIndex(index), &qos)));
         let data = Arc::new(EndpointData::of(guid, "", "", qos));
-        self.locals
-            .insert(entity, Local { data, kind: LocalKind::Reader(index), announced: SequenceNumber::ZERO });
+        self.locals.insert(
+            entity,
+            Local { data, kind: LocalKind::Reader(index), ends: false, announced: SequenceNumber::ZERO },
+        );
         index
     }
 
@@ -131,7 +135,7 @@ impl Participant {
         }
     }
 
-    /// Announces a new local endpoint and matches it with all that is known.
+    /// Announces a new local endpoint, which is to be matched with all that is known.
     pub(crate) fn add_local(
         &mut self,
         now: Time,
@@ -146,10 +150,12 @@ impl Participant {
         // participants' defaults, multicast among them, end its process.
         data.unicast_locators = self.config.addresses.unicast_of(data.qos.transport_priority).to_vec();
         self.topics.insert(&topic_name, guid.entity);
-        self.locals
-            .insert(guid.entity, Local { data: Arc::new(data), kind, announced: SequenceNumber::ZERO });
+        self.locals.insert(
+            guid.entity,
+            Local { data: Arc::new(data), kind, ends: false, announced: SequenceNumber::ZERO },
+        );
         self.announce_local(now, guid.entity, sink);
-        self.match_local_endpoint(now, guid.entity, sink);
+        self.match_local_endpoint(guid.entity);
     }
 
     /// Tells the peers of a local endpoint.
@@ -171,8 +177,7 @@ impl Participant {
         if entity.is_builtin() || !self.locals.contains_key(&entity) {
             return;
         }
-        let matched: Vec<Guid> = self.database.matches(entity).collect();
-        matched.into_iter().for_each(|remote| self.unmatch(entity, remote));
+        while self.part_more(entity) {}
         self.database.refusals.retain(|(_, local), _| *local != entity);
         let guid = Guid::new(self.config.guid_prefix, entity);
         let mut key = Vec::new();
@@ -189,7 +194,7 @@ impl Participant {
         }
     }
 
-    /// Deletes a writer.
+    /// Deletes a writer. *Cost*: one that matches much is parted first, in steps ([`Participant::part_more`]).
     pub fn delete_writer(&mut self, now: Time, index: WriterIndex, sink: &mut dyn Sink) {
         if let Some(entity) = self.writers.get(index.0).map(|writer| writer.guid.entity) {
             self.remove_local(now, entity, sink);
@@ -197,7 +202,7 @@ impl Participant {
         }
     }
 
-    /// Deletes a reader.
+    /// Deletes a reader. *Cost*: as with [`Participant::delete_writer`].
     pub fn delete_reader(&mut self, now: Time, index: ReaderIndex, sink: &mut dyn Sink) {
         if let Some(entity) = self.readers.get(index.0).map(|reader| reader.guid.entity) {
             self.remove_local(now, entity, sink);
