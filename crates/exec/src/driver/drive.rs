@@ -197,6 +197,7 @@ impl Inner {
         if ready.take_rung() {
             // Whoever writes from here on rings again.
             self.bell.disarm();
+            self.doors.note_rung();
             // A neighbour may have rung for what a thread waits for that does not drive.
             if self.role.has_followers() {
                 self.role.tell_followers();

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread::Thread;
 
 use taut_base::Guid;
@@ -126,6 +126,10 @@ pub(crate) struct Table {
     /// Where lanes are many: the value of the participant's bell since which nothing was in any of them that somebody waits
     /// for. Whoever writes there rings.
     quiet_since: AtomicU64,
+    /// The place of the door whose lanes brought something last, and one more; 0 for none.
+    last_found: AtomicU32,
+    /// Somebody has rung, and where is not looked for yet.
+    is_rung: AtomicBool,
 }
 
 impl Table {
@@ -248,6 +252,30 @@ impl Table {
             self.note_change();
         }
         is_ready
+    }
+
+    /// Somebody has rung, most likely a writer whose lane leads to the door that something came to last.
+    pub fn note_rung(&self) {
+        self.is_rung.store(true, Ordering::Relaxed);
+    }
+
+    /// Something came to this door.
+    pub fn note_found(&self, door: &Door) {
+        self.last_found.store(door.index.0.saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// The door that something came to last, if there is more where many lanes are to be looked at, once for each ring: who
+    /// waits there need not wait for a look at all others. *Cost*: one load mostly.
+    pub fn likely_wanted(&self) -> Option<Arc<Door>> {
+        if !self.is_rung.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.is_rung.store(false, Ordering::Relaxed);
+        if self.are_few() {
+            return None;
+        }
+        let last = self.last_found.load(Ordering::Relaxed).checked_sub(1)?;
+        self.get(ReaderIndex(last)).filter(|door| self.is_wanted(door))
     }
 
     /// There is more to look at than before. No bell that is armed has this value.
@@ -418,6 +446,7 @@ mod tests {
     use taut_qos::{DataWriterQos, TopicQos};
 
     use super::*;
+    use crate::driver::watch::Readable;
     use crate::executor_tests::write;
     use crate::{Driver, Executor, ExecutorConfig, Outlet};
 
@@ -491,6 +520,35 @@ mod tests {
         }
         inner.doors.watch(&doors[0]);
         assert!(!is_quiet(), "somebody wants to know what is there already");
+    }
+
+    /// Who waits for what has come most often need not wait for a look at all the others, nor do these wait for good.
+    #[test]
+    fn behind_a_ring_the_likely_door_comes_first_and_alone() {
+        let (executor, doors, mut outlets) = fed(FEW + 1);
+        let inner = &executor.inner;
+        let has = |at: usize| !doors[at].side().is_ready();
+        let drive = |is_rung: bool| {
+            if is_rung {
+                inner.doors.note_rung();
+            }
+            drop(inner.step(&Readable::default(), None));
+        };
+        write(&executor, &mut outlets[5], 1);
+        drive(true);
+        assert!(has(5), "nothing is likely yet");
+        for (is_rung, of_others) in [(true, false), (false, true)] {
+            [2, 5, 9].into_iter().for_each(|at| write(&executor, &mut outlets[at], 2));
+            drive(is_rung);
+            assert_eq!([2, 5, 9].map(has), [of_others, true, of_others]);
+        }
+        write(&executor, &mut outlets[9], 3);
+        drive(true);
+        assert!(has(9), "where the likely one has nothing all are looked at");
+        executor.inner.with(|participant, now| participant.delete_reader(now, doors[9].index));
+        write(&executor, &mut outlets[2], 4);
+        drive(true);
+        assert!(has(2), "or has gone");
     }
 
     #[test]

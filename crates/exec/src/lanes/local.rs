@@ -19,8 +19,6 @@ use taut_port_shm::{Memory, Message};
 use taut_qos::ReliabilityKind;
 use taut_rtps::WriterIndex;
 
-use crate::access::tell_wall_clock_to;
-use crate::account::jobs::JobClass;
 use crate::clock::monotonic_now;
 use crate::core::Core;
 use crate::driver::drive::HEARS_AFTER;
@@ -47,10 +45,6 @@ const OFFERS: usize = 4_096;
 /// How long one who makes an end follows what has matched. Lower and the first samples between two ends of a participant that
 /// has many go through the protocol, higher and who makes an end does for longer what whoever drives could do.
 const OWN: Duration = Duration::from_millis(2);
-
-/// Steps of a round in which the lanes of one reader are emptied; the next round goes on. Lower takes more rounds, higher lets
-/// a quick writer hold up other readers and the network for longer.
-const LANE_STEPS: usize = 64;
 
 /// Why a writer's lane is not offered.
 const NOT_SHARED: &str = "there was no memory for the writer that others can see: the log says why";
@@ -580,37 +574,6 @@ impl Inner {
         let from = core.participant.add_lane(core.now, index, writer, lane)?;
         self.doors.add_writer(&door, writer, ringer);
         Some(from)
-    }
-
-    /// Empties the lanes that somebody waits for: who watches a reader, or a writer that wants room. Others come first between
-    /// two steps of that.
-    pub fn pull_lanes(&self, core: &mut MutexGuard<'_, Core>) {
-        if !self.doors.has_lanes() || self.doors.is_quiet_since(self.bell.armed()) {
-            return;
-        }
-        let mut last = None;
-        while let Some(door) = self.doors.next_wanted(last) {
-            if last.replace(door.index).is_none() {
-                // What the token's last holder was left has waited for that one's step.
-                self.give_way(core);
-            }
-            for _ in 0..LANE_STEPS {
-                let mut more = false;
-                self.run(core, JobClass::ReceiveUser, |core, budget| {
-                    tell_wall_clock_to(&mut core.participant);
-                    let pulled = core.participant.pull(core.now, door.index, budget);
-                    if pulled.awaited {
-                        door.ring_writers();
-                    }
-                    more = pulled.read >= budget;
-                    pulled.read.max(1)
-                });
-                self.give_way(core);
-                if !(more && self.doors.is_wanted(&door)) {
-                    break;
-                }
-            }
-        }
     }
 }
 

@@ -9,4 +9,5 @@ mod neighbours_tests;
 pub(crate) mod pairs;
 pub(crate) mod path;
 pub(crate) mod peers;
+pub(crate) mod pulling;
 pub(crate) mod ringer;
