@@ -114,6 +114,9 @@ pub struct DoctorArguments {
     /// Put back what --fix has changed
     #[arg(long, conflicts_with_all = ["fix", "measure"])]
     pub undo: bool,
+    /// Before that, forget what is recorded of a network namespace that is gone, as --undo names it
+    #[arg(long, value_name = "NAMESPACE", requires = "undo")]
+    pub forget: Option<String>,
 }
 
 /// Where the domain is.

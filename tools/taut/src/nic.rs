@@ -206,11 +206,7 @@ fn ending(done: usize, has_records: bool, interface: &str) -> String {
 /// The interface as the records know it.
 fn identity(machine: &Host) -> Result<Identity, Failure> {
     let (interface, index) = (machine.interface().to_owned(), machine.index());
-    Ok(Identity { interface, index, namespace: namespace()? })
-}
-
-fn namespace() -> Result<Namespace, Failure> {
-    Ok(Namespace { name: store::namespace()?, cookie: Host::cookie() })
+    Ok(Identity { interface, index, namespace: store::namespace()? })
 }
 
 /// The interface that was called so when it was set up, and is called otherwise now.
@@ -224,11 +220,8 @@ fn renamed(interface: &str, namespace: &Namespace, records: &[Record]) -> Option
 fn undo(what: &What, forget: Option<&str>, network: &Network) -> Result<End, Failure> {
     let interface = if what.is_file() { what.config(network, None)?.interface } else { what.name.clone() };
     let (store, mut records) = records("taut nic undo")?;
-    let namespace = namespace()?;
-    if forget == Some(&namespace.name) {
-        let why = "is the network namespace that this is in, and not gone: undo without --forget";
-        return Err(Failure::Wrong(format!("{} {why}", namespace.name)));
-    }
+    let namespace = store::namespace()?;
+    forget.map_or(Ok(()), |name| store::may_forget(name, &namespace))?;
     let mut save = |records: &[Record]| store.save(records);
     // What was set is gone with an interface, and not with its name; and with its namespace.
     let is_gone = |record: &Record| {
