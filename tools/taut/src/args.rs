@@ -139,6 +139,8 @@ pub struct Network {
 
 impl Network {
     /// The settings: options, else environment, else file.
+    ///
+    /// *Errors*: [`Failure::Wrong`] for what no participant takes.
     pub fn config(&self) -> Result<Config, Failure> {
         let mut config = match &self.config {
             Some(file) => Config::load_from(file)?,
@@ -153,6 +155,7 @@ impl Network {
         if !self.interface.is_empty() {
             config.interfaces.clone_from(&self.interface);
         }
+        config.check()?;
         Ok(config)
     }
 
