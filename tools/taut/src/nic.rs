@@ -217,6 +217,19 @@ fn renamed(interface: &str, namespace: &Namespace, records: &[Record]) -> Option
     Host::at(found.index?)
 }
 
+fn print_forgotten(records: &[Record], json: bool) -> Result<(), Failure> {
+    if json {
+        for Record { item, written, before, namespace, .. } in records {
+            let (from, to, namespace) = (written.shown(), before.shown(), &namespace.name);
+            let forgotten = json!({"item": item, "from": from, "to": to, "namespace": namespace});
+            output::json(&json!({"kind": "forgotten", "forgotten": forgotten}))?;
+        }
+    } else if !records.is_empty() {
+        output::line(&format!("forgotten: {}", counted(records.len(), "step")))?;
+    }
+    Ok(())
+}
+
 fn undo(what: &What, forget: Option<&str>, network: &Network) -> Result<End, Failure> {
     let interface = if what.is_file() { what.config(network, None)?.interface } else { what.name.clone() };
     let (store, mut records) = records("taut nic undo")?;
@@ -230,15 +243,13 @@ fn undo(what: &What, forget: Option<&str>, network: &Network) -> Result<End, Fai
         of.is_gone_by(&namespace) || of.name == namespace.name && has_no_interface()
     };
     let is_told = |record: &Record| forget == Some(&record.namespace.name) && record.interface == interface;
-    let told = records.iter().filter(|record| is_told(record)).count();
+    let told: Vec<Record> = records.iter().filter(|record| is_told(record)).cloned().collect();
     records.retain(|record| !is_told(record) && !is_gone(record));
     save(&records).map_err(Failure::System)?;
-    if told > 0 && !what.json {
-        output::line(&format!("forgotten: {}", counted(told, "step")))?;
-    }
+    print_forgotten(&told, what.json)?;
     let mut machine = match (Host::open(&interface), renamed(&interface, &namespace, &records)) {
         (Ok(machine), _) | (Err(_), Some(machine)) => machine,
-        (Err(_), None) if told > 0 => return Ok(End::Done),
+        (Err(_), None) if !told.is_empty() => return Ok(End::Done),
         (Err(absent), None) => return Err(Failure::Wrong(absent)),
     };
     let identity = identity(&machine)?;
