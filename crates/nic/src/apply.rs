@@ -85,7 +85,7 @@ impl Record {
         let ours = || [Some(&self.written), self.replaced.as_ref()].into_iter().flatten();
         let found = ours().find(|change| change.holds(facts));
         let found = found.or(ours().find(|change| change.is_begun(facts))).cloned();
-        found.or_else(|| self.replaced.as_ref().and_then(|_| self.written.rounded(facts)))
+        found.or_else(|| self.written.rounded(facts, self.replaced.as_ref()?))
     }
 }
 
@@ -214,9 +214,9 @@ fn make(
 }
 
 /// What a change has come to where that is not what was asked for: drivers take the next length of a ring that they can
-/// have, without a word. Undo is to know it as ours.
+/// have, or time of a timer, without a word. Undo is to know it as ours.
 fn rounded(machine: &mut impl Machine, asked: &Change) -> Option<Change> {
-    let Change::Ring(_) = asked else { return None };
+    let (Change::Ring(_) | Change::Coalescing(_)) = asked else { return None };
     let now = asked.inverse(&machine.facts().ok()?).ok()?;
     (now != *asked).then_some(now)
 }
