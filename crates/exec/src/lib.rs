@@ -43,6 +43,7 @@ pub use executor::{Executor, Stats};
 pub use hooks::{Listener, Waits, to_log};
 pub use lanes::door::Door;
 pub use lanes::path::SamplePath;
+pub use lanes::peers::check_peers;
 pub use scheduling::{DeadlineScheduling, Scheduling};
 pub use write::burst::Suspension;
 pub use write::memory::Memory;

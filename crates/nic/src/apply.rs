@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::change::Change;
 use crate::config::NicConfig;
 use crate::facts::Facts;
+use crate::namespace::Namespace;
 use crate::plan::{Able, Step, plan};
 
 /// A NIC that can be looked at and changed.
@@ -20,35 +21,6 @@ pub trait Machine {
     ///
     /// *Errors*: a sentence with the call and the remedy.
     fn change(&mut self, change: &Change) -> Result<(), String>;
-}
-
-/// A network namespace.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Namespace {
-    /// Its name in /proc, as `net:[4026531840]`: another may have it once this one is gone.
-    #[serde(rename = "namespace")]
-    pub name: String,
-    /// Its number that no other has before the next boot; `None` where the kernel has none, and in records of a version
-    /// that kept none, whose name has to do.
-    pub cookie: Option<u64>,
-}
-
-impl Namespace {
-    /// Is it this one, as far as can be told?
-    fn is(&self, other: &Namespace) -> bool {
-        self.name == other.name && !self.is_gone_by(other)
-    }
-
-    /// Is it gone, since this one has its name?
-    ///
-    /// ```
-    /// let of = |cookie| taut_nic::Namespace { name: "net:[1]".into(), cookie };
-    /// assert!(of(Some(3)).is_gone_by(&of(Some(7))) && !of(None).is_gone_by(&of(Some(7))));
-    /// ```
-    pub fn is_gone_by(&self, other: &Namespace) -> bool {
-        let cookies = self.cookie.zip(other.cookie);
-        self.name == other.name && cookies.is_some_and(|(cookie, other)| cookie != other)
-    }
 }
 
 /// Which interface it is, whatever its name will be.
@@ -113,7 +85,7 @@ impl Record {
         let ours = || [Some(&self.written), self.replaced.as_ref()].into_iter().flatten();
         let found = ours().find(|change| change.holds(facts));
         let found = found.or(ours().find(|change| change.is_begun(facts))).cloned();
-        found.or_else(|| self.replaced.as_ref().and_then(|_| self.written.rounded(facts)))
+        found.or_else(|| self.written.rounded(facts, self.replaced.as_ref()?))
     }
 }
 
@@ -242,9 +214,9 @@ fn make(
 }
 
 /// What a change has come to where that is not what was asked for: drivers take the next length of a ring that they can
-/// have, without a word. Undo is to know it as ours.
+/// have, or time of a timer, without a word. Undo is to know it as ours.
 fn rounded(machine: &mut impl Machine, asked: &Change) -> Option<Change> {
-    let Change::Ring(_) = asked else { return None };
+    let (Change::Ring(_) | Change::Coalescing(_)) = asked else { return None };
     let now = asked.inverse(&machine.facts().ok()?).ok()?;
     (now != *asked).then_some(now)
 }
@@ -281,11 +253,8 @@ fn take_back(machine: &mut impl Machine, identity: &Identity, record: &Record) -
     };
     let taken = |left, refused| taken_from(&record.written, left, refused);
     if !record.namespace.is(&identity.namespace) {
-        let name = &record.namespace.name;
-        let forget = format!("taut nic undo {} --forget '{name}'", identity.interface);
-        let why = format!(
-            "it belongs to the network namespace {name}: undo it there, or, if that is gone, forget it by `{forget}`"
-        );
+        let undo = format!("taut nic undo {}", identity.interface);
+        let why = record.namespace.left_elsewhere(&undo);
         return Ok(taken(Some(why), false));
     }
     let facts = machine.facts()?;

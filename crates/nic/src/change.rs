@@ -11,6 +11,11 @@ use crate::facts::{Channels, Coalescing, Facts, Frames, Qdiscs, counted, is_even
 /// low ones; so a discipline with such a handle is ours, and may be replaced and removed.
 const HANDLES: u32 = 0x7a00;
 
+/// The most that a driver makes of a ring that is too short for it: ena does, by ENA_MIN_RING_SIZE of its ena_netdev.h;
+/// others take 64, or refuse. Too low, and undo does not know such a ring as ours; too high, and it takes one that
+/// somebody has set since.
+const LEAST_RING: u32 = 256;
+
 /// What a [`crate::Machine`] can be asked to change.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -124,12 +129,16 @@ impl Change {
     }
 
     /// Is what there is, which must be a ring, the next length for a driver that cannot have the one asked for? The
-    /// lengths of drivers are as far apart as powers of two, or closer; some take the longer one, some the shorter.
-    pub(crate) fn rounded(&self, facts: &Facts) -> Option<Change> {
+    /// lengths of drivers are as far apart as powers of two, or closer; some take the longer one, some the shorter. One
+    /// that is too short becomes the least of the driver, which the length that was `replaced` is not below.
+    pub(crate) fn rounded(&self, facts: &Facts, replaced: &Change) -> Option<Change> {
         let (Change::Ring(asked), Ok(ring)) = (self, &facts.ring) else { return None };
         let least = asked.checked_ilog2().map_or(0, |bits| 1 << bits);
         let most = asked.checked_next_power_of_two().unwrap_or(u32::MAX);
-        (least..=most).contains(&ring.rx).then_some(Change::Ring(ring.rx))
+        let was = if let Change::Ring(was) = replaced { *was } else { 0 };
+        let is_next = (least..=most).contains(&ring.rx);
+        let is_least = (*asked..=was.min(LEAST_RING)).contains(&ring.rx);
+        (is_next || is_least).then_some(Change::Ring(ring.rx))
     }
 
     /// The change that leads back to what is now.

@@ -19,16 +19,18 @@ mod change;
 mod config;
 mod facts;
 mod host;
+mod namespace;
 mod plan;
 mod recorded;
 mod text;
 
-pub use apply::{Identity, Machine, Namespace, Outcome, Record, Taken, apply, undo};
+pub use apply::{Identity, Machine, Outcome, Record, Taken, apply, undo};
 pub use change::{Change, Qdisc};
 pub use config::{NicConfig, Slot};
 pub use facts::{
     Channels, Coalescing, Facts, Feature, Features, Frames, Interrupt, Qdiscs, Ring, Rule, Rules, Seen, list,
 };
 pub use host::{Device, Host};
+pub use namespace::Namespace;
 pub use plan::{Able, Plan, Step, plan};
 pub use recorded::Recorded;

@@ -613,6 +613,64 @@ fn a_ring_that_was_rounded_and_not_recorded() {
     assert_eq!(machine.facts.ring.as_ref().unwrap().rx, 256, "an apply over it keeps what was first");
 }
 
+/// A driver makes its least length of one that is too short. That is not above what was there, nor above the most that
+/// drivers have as their least.
+#[test]
+fn a_ring_that_was_too_short_and_not_recorded() {
+    for (was, length, then) in
+        [(1_024, 64, 1_024), (1_024, 256, 1_024), (128, 64, 128), (1_024, 264, 264), (128, 136, 136)]
+    {
+        let mut facts = facts("i226.json");
+        facts.ring.as_mut().unwrap().rx = was;
+        let record = Record {
+            interface: "enp2s0".to_owned(),
+            index: None,
+            namespace: of_namespace("net:[1]", None),
+            item: "receive ring".to_owned(),
+            before: Change::Ring(was),
+            written: Change::Ring(10),
+            replaced: Some(Change::Ring(was)),
+        };
+        let mut machine = Recorded::new(facts);
+        machine.change(&Change::Ring(length)).unwrap();
+        let mut records = vec![record];
+        undo(&mut machine, &identity("net:[1]"), &mut records, &mut |_| Ok(())).unwrap();
+        assert_eq!((machine.facts.ring.unwrap().rx, records), (then, Vec::new()), "{length} over {was}");
+    }
+}
+
+/// A driver whose timer cannot be off.
+struct Waiting(Recorded);
+
+impl Machine for Waiting {
+    fn facts(&mut self) -> Result<Facts, String> {
+        self.0.facts()
+    }
+
+    fn change(&mut self, change: &Change) -> Result<(), String> {
+        self.0.change(change)?;
+        if let (Change::Coalescing(_), Ok(coalescing)) = (change, &mut self.0.facts.coalescing) {
+            coalescing.rx_usecs = coalescing.rx_usecs.map(|usecs| usecs.max(2));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_timer_that_the_driver_has_rounded_is_taken_back() {
+    let facts = facts("i226.json");
+    let (before, config) = (facts.coalescing.clone(), config(&facts, "domains = [0]\n"));
+    let (mut machine, here) = (Waiting(Recorded::new(facts)), identity("net:[1]"));
+    let mut records = Vec::new();
+    for _ in 0..2 {
+        apply(&mut machine, &config, &here, &mut records, &mut |_| Ok(())).unwrap();
+        assert_eq!(machine.facts().unwrap().coalescing.unwrap().rx_usecs, Some(2));
+    }
+    let all = undo(&mut machine, &here, &mut records, &mut |_| Ok(())).unwrap();
+    assert!(all.iter().all(|taken| taken.left.is_none()), "{all:?}");
+    assert_eq!(machine.facts().unwrap().coalescing, before);
+}
+
 /// What a driver that takes every length has is recorded; the next power of two is somebody else's then.
 #[test]
 fn a_ring_that_was_not_rounded() {

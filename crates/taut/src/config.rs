@@ -253,6 +253,19 @@ impl Config {
         load::load(Some(file.as_ref()), &std::env::vars_os().collect::<Vec<_>>())
     }
 
+    /// Are these settings in their ranges, and do they go together? Those that are loaded are; a participant asks this of
+    /// what it is made with, and then the machine.
+    ///
+    /// *Errors*: [`taut_base::Error::BadParameter`]; the text has the remedy.
+    ///
+    /// ```
+    /// let config = taut::Config { initial_peers: vec!["robot.local:99999".into()], ..taut::Config::default() };
+    /// assert!(config.check().unwrap_err().to_string().contains("no port from 1 to 65535"));
+    /// ```
+    pub fn check(&self) -> Result<()> {
+        load::check(self)
+    }
+
     /// All that a file and the environment can set, with the values that are in force here.
     pub fn settings(&self) -> Vec<Setting> {
         let row = |row: &settings::Row| Setting {
@@ -327,7 +340,7 @@ impl Config {
     }
 
     pub(crate) fn executor(&self) -> Result<ExecutorConfig> {
-        load::check(self)?;
+        self.check()?;
         Ok(ExecutorConfig {
             udp: UdpConfig {
                 domain_id: self.domain_id,

@@ -114,6 +114,9 @@ pub struct DoctorArguments {
     /// Put back what --fix has changed
     #[arg(long, conflicts_with_all = ["fix", "measure"])]
     pub undo: bool,
+    /// Before that, forget what is recorded of a network namespace that is gone, as --undo names it
+    #[arg(long, value_name = "NAMESPACE", requires = "undo")]
+    pub forget: Option<String>,
 }
 
 /// Where the domain is.
@@ -136,6 +139,8 @@ pub struct Network {
 
 impl Network {
     /// The settings: options, else environment, else file.
+    ///
+    /// *Errors*: [`Failure::Wrong`] for what no participant takes.
     pub fn config(&self) -> Result<Config, Failure> {
         let mut config = match &self.config {
             Some(file) => Config::load_from(file)?,
@@ -150,6 +155,7 @@ impl Network {
         if !self.interface.is_empty() {
             config.interfaces.clone_from(&self.interface);
         }
+        config.check()?;
         Ok(config)
     }
 

@@ -206,11 +206,7 @@ fn ending(done: usize, has_records: bool, interface: &str) -> String {
 /// The interface as the records know it.
 fn identity(machine: &Host) -> Result<Identity, Failure> {
     let (interface, index) = (machine.interface().to_owned(), machine.index());
-    Ok(Identity { interface, index, namespace: namespace()? })
-}
-
-fn namespace() -> Result<Namespace, Failure> {
-    Ok(Namespace { name: store::namespace()?, cookie: Host::cookie() })
+    Ok(Identity { interface, index, namespace: store::namespace()? })
 }
 
 /// The interface that was called so when it was set up, and is called otherwise now.
@@ -221,14 +217,24 @@ fn renamed(interface: &str, namespace: &Namespace, records: &[Record]) -> Option
     Host::at(found.index?)
 }
 
+fn print_forgotten(records: &[Record], json: bool) -> Result<(), Failure> {
+    if json {
+        for Record { item, written, before, namespace, .. } in records {
+            let (from, to, namespace) = (written.shown(), before.shown(), &namespace.name);
+            let forgotten = json!({"item": item, "from": from, "to": to, "namespace": namespace});
+            output::json(&json!({"kind": "forgotten", "forgotten": forgotten}))?;
+        }
+    } else if !records.is_empty() {
+        output::line(&format!("forgotten: {}", counted(records.len(), "step")))?;
+    }
+    Ok(())
+}
+
 fn undo(what: &What, forget: Option<&str>, network: &Network) -> Result<End, Failure> {
     let interface = if what.is_file() { what.config(network, None)?.interface } else { what.name.clone() };
     let (store, mut records) = records("taut nic undo")?;
-    let namespace = namespace()?;
-    if forget == Some(&namespace.name) {
-        let why = "is the network namespace that this is in, and not gone: undo without --forget";
-        return Err(Failure::Wrong(format!("{} {why}", namespace.name)));
-    }
+    let namespace = store::namespace()?;
+    forget.map_or(Ok(()), |name| store::may_forget(name, &namespace))?;
     let mut save = |records: &[Record]| store.save(records);
     // What was set is gone with an interface, and not with its name; and with its namespace.
     let is_gone = |record: &Record| {
@@ -237,15 +243,13 @@ fn undo(what: &What, forget: Option<&str>, network: &Network) -> Result<End, Fai
         of.is_gone_by(&namespace) || of.name == namespace.name && has_no_interface()
     };
     let is_told = |record: &Record| forget == Some(&record.namespace.name) && record.interface == interface;
-    let told = records.iter().filter(|record| is_told(record)).count();
+    let told: Vec<Record> = records.iter().filter(|record| is_told(record)).cloned().collect();
     records.retain(|record| !is_told(record) && !is_gone(record));
     save(&records).map_err(Failure::System)?;
-    if told > 0 && !what.json {
-        output::line(&format!("forgotten: {}", counted(told, "step")))?;
-    }
+    print_forgotten(&told, what.json)?;
     let mut machine = match (Host::open(&interface), renamed(&interface, &namespace, &records)) {
         (Ok(machine), _) | (Err(_), Some(machine)) => machine,
-        (Err(_), None) if told > 0 => return Ok(End::Done),
+        (Err(_), None) if !told.is_empty() => return Ok(End::Done),
         (Err(absent), None) => return Err(Failure::Wrong(absent)),
     };
     let identity = identity(&machine)?;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{Flock, FlockArg};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use taut_nic::{Host, Namespace};
 
 use crate::failure::Failure;
 
@@ -49,16 +50,27 @@ fn file(name: &str) -> String {
     format!("{name}.json")
 }
 
-/// The network namespace of this process, by its name in /proc.
+/// The network namespace of this process.
 ///
 /// *Errors*: [`Failure::System`] without /proc.
-pub fn namespace() -> Result<String, Failure> {
-    let namespace = std::fs::read_link("/proc/self/ns/net").map_err(|error| {
+pub fn namespace() -> Result<Namespace, Failure> {
+    let name = std::fs::read_link("/proc/self/ns/net").map_err(|error| {
         Failure::System(format!(
             "readlink /proc/self/ns/net: {error}; mount /proc, values belong to a namespace"
         ))
     })?;
-    Ok(namespace.to_string_lossy().into_owned())
+    Ok(Namespace { name: name.to_string_lossy().into_owned(), cookie: Host::cookie() })
+}
+
+/// May the records of a namespace of this name be forgotten by one who is in `here`?
+///
+/// *Errors*: [`Failure::Wrong`] for the own one.
+pub fn may_forget(name: &str, here: &Namespace) -> Result<(), Failure> {
+    if name != here.name {
+        return Ok(());
+    }
+    let why = "is the network namespace that this is in, and not gone: undo without --forget";
+    Err(Failure::Wrong(format!("{name} {why}")))
 }
 
 /// Is this root?

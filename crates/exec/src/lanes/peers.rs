@@ -52,6 +52,18 @@ pub(crate) fn resolve(
     Ok(locators)
 }
 
+/// Is each of these written as an initial peer is? Asks nobody whether it is known.
+///
+/// *Errors*: `BadParameter` for one whose port is none.
+///
+/// ```
+/// assert!(taut_exec::check_peers(&["robot.local:7410".into()]).is_ok());
+/// assert!(taut_exec::check_peers(&["robot.local:74100".into()]).is_err());
+/// ```
+pub fn check_peers(peers: &[String]) -> Result<()> {
+    peers.iter().try_for_each(|peer| parse(peer).map(|_| ()))
+}
+
 /// The host and the port. An address of IPv6 has a port only behind brackets.
 fn parse(peer: &str) -> Result<(&str, Option<u16>)> {
     let (host, port) = match peer.strip_prefix('[').and_then(|inner| inner.rsplit_once(']')) {

@@ -55,6 +55,7 @@ pub(super) fn load(file: Option<&Path>, environment: &[(OsString, OsString)]) ->
 ///
 /// *Errors*: [`Error::BadParameter`] with what it takes.
 pub(super) fn check(config: &Config) -> Result<()> {
+    taut_exec::check_peers(&config.initial_peers)?;
     for (name, is_in_range) in RANGES {
         let row = TABLE.iter().find(|row| row.name == name).filter(|_| !is_in_range(config));
         if let Some(row) = row {

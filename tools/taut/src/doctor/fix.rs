@@ -8,12 +8,13 @@ use std::io;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use taut_nic::Namespace;
 
 use super::addition::Addition;
 use super::finding::Write;
 use super::system::System;
 use crate::failure::Failure;
-use crate::store::{Store, is_root};
+use crate::store::{Store, is_root, may_forget};
 
 /// What was done to a file of the kernel or to its routes and rules, or why nothing was.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -32,6 +33,9 @@ pub struct Change {
 /// What there was before something was added, and what there is once it was taken away.
 const NOTHING: &str = "none";
 
+/// What takes it back.
+const UNDO: &str = "taut doctor --undo";
+
 /// What was done.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -44,7 +48,8 @@ enum Record {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Added {
     added: Addition,
-    namespace: String,
+    #[serde(flatten)]
+    namespace: Namespace,
 }
 
 /// A value that was written.
@@ -54,7 +59,27 @@ struct Written {
     before: String,
     written: String,
     /// The network namespace that it belongs to; `None`: the machine.
-    namespace: Option<String>,
+    #[serde(flatten)]
+    namespace: Option<Namespace>,
+    /// What there was just before, until it is known to be written; `None` too in records of a version that kept it not.
+    replaced: Option<String>,
+}
+
+impl Written {
+    /// Is this value ours: what was written, or what was to be replaced when a process ended before it was?
+    fn is_ours(&self, value: &str) -> bool {
+        self.written == value || self.replaced.as_deref() == Some(value)
+    }
+}
+
+impl Record {
+    /// The network namespace that it is of; `None`: the machine.
+    fn namespace(&self) -> Option<&Namespace> {
+        match self {
+            Record::Written(written) => written.namespace.as_ref(),
+            Record::Added(added) => Some(&added.namespace),
+        }
+    }
 }
 
 /// The records of this machine, held by one process.
@@ -62,23 +87,22 @@ pub struct Ledger {
     store: Store,
     records: Vec<Record>,
     /// The network namespace of this process.
-    namespace: String,
+    namespace: Namespace,
 }
 
 impl Ledger {
+    /// What is recorded of a namespace that has lost its name to this one is gone with it, and is no record any more.
+    ///
     /// *Errors*: as [`Store::open`].
-    pub fn open(directory: PathBuf, namespace: String) -> Result<Ledger, Failure> {
-        let (store, records) = Store::open(directory, "doctor")?;
+    pub fn open(directory: PathBuf, namespace: Namespace) -> Result<Ledger, Failure> {
+        let (store, mut records): (Store, Vec<Record>) = Store::open(directory, "doctor")?;
+        records.retain(|record| !record.namespace().is_some_and(|of| of.is_gone_by(&namespace)));
         Ok(Ledger { store, records, namespace })
     }
 
     /// The network namespace that a record is of, if it is another one.
-    fn elsewhere<'a>(&self, record: &'a Record) -> Option<&'a str> {
-        let namespace = match record {
-            Record::Written(written) => written.namespace.as_deref(),
-            Record::Added(added) => Some(added.namespace.as_str()),
-        };
-        namespace.filter(|namespace| *namespace != self.namespace)
+    fn elsewhere<'a>(&self, record: &'a Record) -> Option<&'a Namespace> {
+        record.namespace().filter(|namespace| !namespace.is(&self.namespace))
     }
 
     /// Does a record belong to this value, as this process sees it?
@@ -96,8 +120,25 @@ impl Ledger {
             return Change::refused(&write.path, &from, &write.value, not_allowed());
         }
         let old = self.records.clone();
-        let before = old.iter().find_map(|record| match record {
-            Record::Written(earlier) if self.is_of(record, &write.path) && earlier.written == from => {
+        let written = self.record(&from, write).and_then(|()| {
+            system.write(&write.path, &write.value).map_err(|error| refusal(&write.path, &error))
+        });
+        if let Err(why) = written {
+            self.records = old;
+            // The record of a value that was not written does no harm: --undo finds what it was to replace.
+            let _ = self.store.save(&self.records);
+            return Change::refused(&write.path, &from, &write.value, why);
+        }
+        // The kernel may have made something else of it: --undo is to know that as ours.
+        let now = system.value(&write.path).unwrap_or_else(|_| write.value.clone());
+        self.conclude(&now);
+        Change::done(&write.path, &from, &now)
+    }
+
+    /// Records a value that is about to be written over `from`. A process that ends before it is leaves `from`.
+    fn record(&mut self, from: &str, write: &Write) -> Result<(), String> {
+        let before = self.records.iter().find_map(|record| match record {
+            Record::Written(earlier) if self.is_of(record, &write.path) && earlier.is_ours(from) => {
                 Some(earlier.before.clone())
             }
             _ => None,
@@ -105,30 +146,36 @@ impl Ledger {
         let record = Record::Written(Written {
             path: write.path.clone(),
             // What we wrote ourselves is not what was before.
-            before: before.unwrap_or_else(|| from.clone()),
+            before: before.unwrap_or_else(|| from.to_owned()),
             written: write.value.clone(),
             namespace: write.of_namespace.then(|| self.namespace.clone()),
+            replaced: Some(from.to_owned()),
         });
-        let kept = old.iter().filter(|record| !self.is_of(record, &write.path)).cloned();
+        let kept = self.records.iter().filter(|record| !self.is_of(record, &write.path)).cloned();
         self.records = kept.chain([record]).collect();
-        let written = self.store.save(&self.records).and_then(|()| {
-            system.write(&write.path, &write.value).map_err(|error| refusal(&write.path, &error))
-        });
-        if let Err(why) = written {
-            self.records = old;
-            // The record of a value that was not written does no harm: --undo finds another one there.
-            let _ = self.store.save(&self.records);
-            return Change::refused(&write.path, &from, &write.value, why);
+        self.store.save(&self.records)
+    }
+
+    /// Records that what was recorded last is written: what it has replaced is somebody else's choice from now on.
+    fn conclude(&mut self, now: &str) {
+        if let Some(Record::Written(last)) = self.records.last_mut() {
+            last.replaced = None;
+            now.clone_into(&mut last.written);
         }
-        Change::done(&write.path, &from, &write.value)
+        // Should it fail, the record from before leads back as well, unless the kernel has another value now.
+        let _ = self.store.save(&self.records);
     }
 
     /// Records something and adds it.
     pub fn add(&mut self, addition: &Addition) -> Change {
         let old = self.records.clone();
         let record = Record::Added(Added { added: addition.clone(), namespace: self.namespace.clone() });
-        self.records.retain(|other| *other != record);
-        self.records.push(record);
+        let same = |other: &Record| {
+            let is_it = matches!(other, Record::Added(earlier) if earlier.added == *addition);
+            is_it && self.elsewhere(other).is_none()
+        };
+        let kept = self.records.iter().filter(|other| !same(other)).cloned();
+        self.records = kept.chain([record]).collect();
         let (place, says) = (addition.place(), addition.says());
         match self.store.save(&self.records).and_then(|()| addition.add()) {
             Ok(()) => Change::done(&place, NOTHING, &says),
@@ -157,56 +204,78 @@ impl Ledger {
             if !change.refused && elsewhere.is_none() {
                 self.records.retain(|other| *other != record);
             }
+            // Each by itself: a process that ends leaves no record of what somebody may set anew.
+            self.store.save(&self.records).map_err(Failure::System)?;
             changes.push(change);
         }
         self.store.save(&self.records).map_err(Failure::System)?;
         Ok(changes)
     }
+
+    /// Forgets what is recorded of a network namespace that is gone, by its name.
+    ///
+    /// *Errors*: [`Failure::Wrong`] for the own one, [`Failure::System`] if the records cannot be written.
+    pub fn forget(&mut self, name: &str) -> Result<Vec<Change>, Failure> {
+        may_forget(name, &self.namespace)?;
+        let is_told = |record: &Record| record.namespace().is_some_and(|of| of.name == name);
+        let (told, kept): (Vec<_>, Vec<_>) = self.records.drain(..).partition(is_told);
+        self.records = kept;
+        self.store.save(&self.records).map_err(Failure::System)?;
+        let why = format!("forgotten, as it belongs to the network namespace {name}");
+        let forgotten = |record: &Record| match record {
+            Record::Written(Written { path, before, written, .. }) => {
+                Change::left(path, written, before, &why)
+            }
+            Record::Added(Added { added, .. }) => Change::left(&added.place(), &added.says(), NOTHING, &why),
+        };
+        Ok(told.iter().map(forgotten).collect())
+    }
 }
 
 /// Puts back what a value was before.
-fn take_back(system: &System, written: &Written, elsewhere: Option<&str>) -> Change {
-    let Written { path, before, written, .. } = written;
-    let left = |why: String| Change { left: Some(why), ..Change::done(path, written, before) };
+fn take_back(system: &System, record: &Written, elsewhere: Option<&Namespace>) -> Change {
+    let Written { path, before, written, .. } = record;
+    let left = |why: &str| Change::left(path, written, before, why);
     if let Some(namespace) = elsewhere {
-        return left(of_another(namespace));
+        return left(&namespace.left_elsewhere(UNDO));
     }
     if !is_allowed(path) {
-        return left(not_allowed());
+        return left(&not_allowed());
     }
-    match system.value(path) {
-        Ok(value) if value == *written => {}
-        Ok(value) => return left(format!("somebody has set it to {value} since")),
-        Err(unseen) if unseen.is_absent() => return left("it is gone".to_owned()),
+    let found = match system.value(path) {
+        Ok(value) if value == *before => return left("it is so already"),
+        Ok(value) if record.is_ours(&value) => value,
+        Ok(value) => return left(&format!("somebody has set it to {value} since")),
+        Err(unseen) if unseen.is_absent() => return left("it is gone"),
         Err(unseen) => return Change::refused(path, written, before, unseen.to_string()),
-    }
+    };
     match system.write(path, before) {
-        Ok(()) => Change::done(path, written, before),
-        Err(error) => Change::refused(path, written, before, refusal(path, &error)),
+        Ok(()) => Change::done(path, &found, before),
+        Err(error) => Change::refused(path, &found, before, refusal(path, &error)),
     }
 }
 
 /// Takes away what was added.
-fn take_away(added: &Addition, elsewhere: Option<&str>) -> Change {
+fn take_away(added: &Addition, elsewhere: Option<&Namespace>) -> Change {
     let (place, says) = (added.place(), added.says());
-    let done = Change::done(&place, &says, NOTHING);
+    let left = |why: &str| Change::left(&place, &says, NOTHING, why);
     if let Some(namespace) = elsewhere {
-        return Change { left: Some(of_another(namespace)), ..done };
+        return left(&namespace.left_elsewhere(UNDO));
     }
     match added.remove() {
-        Ok(true) => done,
-        Ok(false) => Change { left: Some("it is gone".to_owned()), ..done },
+        Ok(true) => Change::done(&place, &says, NOTHING),
+        Ok(false) => left("it is gone"),
         Err(why) => Change::refused(&place, &says, NOTHING, why),
     }
-}
-
-fn of_another(namespace: &str) -> String {
-    format!("it belongs to the network namespace {namespace}: undo it there")
 }
 
 impl Change {
     fn done(path: &str, from: &str, to: &str) -> Change {
         Change { path: path.to_owned(), from: from.to_owned(), to: to.to_owned(), left: None, refused: false }
+    }
+
+    fn left(path: &str, from: &str, to: &str, why: &str) -> Change {
+        Change { left: Some(why.to_owned()), ..Change::done(path, from, to) }
     }
 
     fn refused(path: &str, from: &str, to: &str, why: String) -> Change {
@@ -263,7 +332,11 @@ mod tests {
         }
 
         fn ledger(&self, namespace: &str) -> Ledger {
-            Ledger::open(self.tree.path().join("run/taut"), namespace.to_owned()).unwrap()
+            self.ledger_of(namespace, Some(1))
+        }
+
+        fn ledger_of(&self, namespace: &str, cookie: Option<u64>) -> Ledger {
+            Ledger::open(self.tree.path().join("run/taut"), named(namespace, cookie)).unwrap()
         }
 
         fn value(&self, path: &str) -> String {
@@ -273,6 +346,10 @@ mod tests {
         fn records(&self) -> bool {
             self.tree.path().join("run/taut/doctor.json").exists()
         }
+    }
+
+    fn named(name: &str, cookie: Option<u64>) -> Namespace {
+        Namespace { name: name.to_owned(), cookie }
     }
 
     fn write(path: &str, value: &str, of_namespace: bool) -> Write {
@@ -318,6 +395,111 @@ mod tests {
         machine.ledger("net:[1]").apply(&machine.system, &write(BUFFER, "4194304", false));
         machine.ledger("net:[1]").undo(&machine.system).unwrap();
         assert_eq!(machine.value(BUFFER), "300000", "what somebody set in between was before");
+    }
+
+    /// At the moments behind the record, and behind the value.
+    #[test]
+    fn a_second_fix_that_is_killed() {
+        let (first, second, third) = ("4194304", "8388608", "16777216");
+        for is_written in [false, true] {
+            for is_fixed_again in [false, true] {
+                let machine = Machine::new();
+                machine.ledger("net:[1]").apply(&machine.system, &write(BUFFER, first, false));
+                machine.ledger("net:[1]").record(first, &write(BUFFER, second, false)).unwrap();
+                if is_written {
+                    machine.system.write(BUFFER, second).unwrap();
+                }
+                if is_fixed_again {
+                    machine.ledger("net:[1]").apply(&machine.system, &write(BUFFER, third, false));
+                }
+                let changes = machine.ledger("net:[1]").undo(&machine.system).unwrap();
+                assert_eq!(
+                    (machine.value(BUFFER).as_str(), machine.records()),
+                    ("212992", false),
+                    "{changes:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_first_fix_that_is_killed() {
+        let machine = Machine::new();
+        machine.ledger("net:[1]").record("212992", &write(BUFFER, "4194304", false)).unwrap();
+        let changes = machine.ledger("net:[1]").undo(&machine.system).unwrap();
+        assert_eq!(changes[0].left.as_deref(), Some("it is so already"));
+        assert_eq!((machine.value(BUFFER).as_str(), machine.records()), ("212992", false));
+    }
+
+    #[test]
+    fn what_was_replaced_is_ours_until_it_is() {
+        let machine = Machine::new();
+        for value in ["4194304", "8388608"] {
+            machine.ledger("net:[1]").apply(&machine.system, &write(BUFFER, value, false));
+        }
+        machine.system.write(BUFFER, "4194304").unwrap();
+        let changes = machine.ledger("net:[1]").undo(&machine.system).unwrap();
+        assert_eq!(changes[0].left.as_deref(), Some("somebody has set it to 4194304 since"));
+    }
+
+    #[test]
+    fn what_the_kernel_has_made_of_a_value() {
+        let machine = Machine::new();
+        // Of a list the word in brackets is in force.
+        let change =
+            machine.ledger("net:[1]").apply(&machine.system, &write(PAGES, "always [madvise]", false));
+        assert_eq!((change.left, change.to.as_str()), (None, "madvise"));
+        machine.ledger("net:[1]").undo(&machine.system).unwrap();
+        assert_eq!(machine.value(PAGES), "always");
+    }
+
+    /// Another may have its number; and records of a version that kept no cookie have it alone.
+    #[test]
+    fn a_namespace_that_is_gone() {
+        let machine = Machine::new();
+        let fix = |cookie| {
+            machine.system.write(MEMBERS, "1").unwrap();
+            machine.ledger_of("net:[1]", cookie).apply(&machine.system, &write(MEMBERS, "20", true));
+        };
+        fix(Some(3));
+        assert_eq!(machine.ledger_of("net:[1]", Some(7)).undo(&machine.system).unwrap(), []);
+        assert!(machine.value(MEMBERS) == "20" && !machine.records());
+        fix(None);
+        machine.ledger_of("net:[1]", Some(7)).undo(&machine.system).unwrap();
+        assert!(machine.value(MEMBERS) == "1" && !machine.records());
+    }
+
+    #[test]
+    fn a_record_of_an_earlier_version() {
+        let machine = Machine::new();
+        let records = format!(
+            r#"[{{"path":"{MEMBERS}","before":"5","written":"1","namespace":"net:[1]"}},
+            {{"path":"{BUFFER}","before":"7","written":"212992","namespace":null}}]"#
+        );
+        let ledger = machine.ledger("net:[2]");
+        std::fs::write(machine.tree.path().join("run/taut/doctor.json"), records).unwrap();
+        drop(ledger);
+        machine.ledger("net:[2]").undo(&machine.system).unwrap();
+        assert_eq!([machine.value(MEMBERS), machine.value(BUFFER)], ["1", "7"]);
+        machine.ledger("net:[1]").undo(&machine.system).unwrap();
+        assert_eq!(machine.value(MEMBERS), "5");
+    }
+
+    #[test]
+    fn what_is_told_to_be_forgotten() {
+        let machine = Machine::new();
+        machine.ledger("net:[1]").apply(&machine.system, &write(MEMBERS, "20", true));
+        machine.ledger("net:[1]").apply(&machine.system, &write(BUFFER, "4194304", false));
+        let own = machine.ledger("net:[1]").forget("net:[1]");
+        assert!(own.is_err_and(|failure| failure.to_string().contains("undo without --forget")));
+        let left = machine.ledger("net:[2]").undo(&machine.system).unwrap();
+        let why = left[1].left.as_ref().unwrap();
+        assert!(why.ends_with("forget it by `taut doctor --undo --forget 'net:[1]'`"), "{why}");
+        assert_eq!(machine.ledger("net:[2]").forget("net:[3]").unwrap(), []);
+        let forgotten = machine.ledger("net:[2]").forget("net:[1]").unwrap();
+        let why = "forgotten, as it belongs to the network namespace net:[1]";
+        assert_eq!(forgotten, [Change::left(MEMBERS, "20", "1", why)]);
+        assert!(machine.value(MEMBERS) == "20" && !machine.records());
     }
 
     #[test]
@@ -385,7 +567,7 @@ mod tests {
     fn one_at_a_time() {
         let machine = Machine::new();
         let _held = machine.ledger("net:[1]");
-        let second = Ledger::open(machine.tree.path().join("run/taut"), "net:[1]".to_owned());
+        let second = Ledger::open(machine.tree.path().join("run/taut"), named("net:[1]", None));
         assert!(second.is_err_and(|failure| failure.to_string().contains("another taut doctor is at work")));
     }
 }

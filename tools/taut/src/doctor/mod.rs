@@ -48,18 +48,7 @@ type Findings = Vec<(&'static str, Finding)>;
 pub fn run(network: &Network, options: &DoctorArguments) -> Result<End, Failure> {
     let system = System::host();
     if options.undo {
-        let changes = ledger("taut doctor --undo")?.undo(&system)?;
-        if changes.is_empty() && !store::is_root() && store::has_of_root("doctor") {
-            return Err(Failure::Wrong(
-                "nothing that you have changed; what root has, root takes back: `sudo taut doctor --undo`"
-                    .into(),
-            ));
-        }
-        if changes.is_empty() && !options.json {
-            output::line("nothing to undo")?;
-        }
-        print_changes(&changes, options.json)?;
-        return ended(&changes, &[]);
+        return undo(&system, options);
     }
     let config = network.config()?;
     let (links, mut findings) = look(&system, &config, options.measure);
@@ -84,6 +73,23 @@ pub fn run(network: &Network, options: &DoctorArguments) -> Result<End, Failure>
         output::line(page.trim_end())?;
     }
     ended(&changes, &findings)
+}
+
+/// Takes back what --fix has changed, and forgets before that what it is told to.
+fn undo(system: &System, options: &DoctorArguments) -> Result<End, Failure> {
+    let mut ledger = ledger("taut doctor --undo")?;
+    let mut changes = options.forget.as_deref().map_or(Ok(Vec::new()), |name| ledger.forget(name))?;
+    changes.extend(ledger.undo(system)?);
+    if changes.is_empty() && !store::is_root() && store::has_of_root("doctor") {
+        return Err(Failure::Wrong(
+            "nothing that you have changed; what root has, root takes back: `sudo taut doctor --undo`".into(),
+        ));
+    }
+    if changes.is_empty() && !options.json {
+        output::line("nothing to undo")?;
+    }
+    print_changes(&changes, options.json)?;
+    ended(&changes, &[])
 }
 
 /// 1 if the system refused a change, 2 if something harmful is left.

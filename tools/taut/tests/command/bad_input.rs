@@ -430,11 +430,13 @@ fn runs_that_are_none() {
 #[test]
 fn a_peer_whose_port_is_none() {
     for peer in ["1.2.3.4:99999", "1.2.3.4:0", "robot:"] {
-        let line = refusal(taut(62, &format!("--peer {peer} ls")));
         let says = format!(
             "\"{peer}\" has no port from 1 to 65535 behind its host: write HOST:PORT, as 192.168.1.7:7410"
         );
-        assert!(line.contains(&says), "{line}");
+        for command in ["ls", "config", "doctor"] {
+            let line = refusal(taut(62, &format!("--peer {peer} {command}")));
+            assert!(line.contains(&says), "{command}: {line}");
+        }
     }
 }
 

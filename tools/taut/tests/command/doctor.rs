@@ -394,6 +394,70 @@ value",
     assert_eq!((ended.stdout, ended.stderr.as_str()), (wanted, ""));
 }
 
+/// Killed over an earlier one, before and behind the record of what it writes, at the value itself, and before it has
+/// recorded that this is written.
+#[test]
+fn a_second_fix_that_is_killed() {
+    if !Command::new("strace").arg("-V").output().is_ok_and(|ended| ended.status.success()) {
+        println!("LEFT OUT: it needs strace");
+        return;
+    }
+    let Some(ended) = in_namespace(
+        "cd /run
+setting=/proc/sys/net/ipv4/igmp_max_memberships
+ip address add 198.18.1.1/24 dev dds1
+for moment in rename:1 write:1 rename:2; do
+    call=${moment%:*}
+    echo 0 > $setting
+    $taut --interface dds0 doctor --fix > done || true
+    # As if that had needed less.
+    sed -i 's/\"written\": \"20\"/\"written\": \"1\"/' /run/taut/doctor.json
+    echo 1 > $setting
+    if [ $call = write ]; then of=\"-P $setting\"; else of=; fi
+    strace -f -o trace $of -e trace=$call -e inject=$call:signal=KILL:when=${moment#*:} \
+        $taut --interface dds0 --interface dds1 doctor --fix > killed 2>&1 && exit 3
+    echo \"$call at $(cat $setting)\"
+    $taut doctor --undo > undone
+    cat $setting
+    test ! -e /run/taut/doctor.json
+done",
+    ) else {
+        return;
+    };
+    let wanted = "rename at 1\n0\nwrite at 1\n0\nrename at 20\n0\n";
+    assert_eq!((ended.stdout.as_str(), ended.code), (wanted, Some(0)), "{}", ended.stderr);
+}
+
+/// --undo names what is recorded elsewhere, and forgets it if it is told to; what this namespace has stays recorded.
+#[test]
+fn a_namespace_that_is_gone() {
+    let Some(ended) = in_namespace(
+        "cd /run
+setting=/proc/sys/net/ipv4/igmp_max_memberships
+unshare --net sh -c \"ip link set lo up
+    readlink /proc/self/ns/net > gone
+    echo 0 > $setting
+    $taut --interface lo doctor --fix\" > done 2>&1 || true
+grep -c cookie taut/doctor.json > /dev/null
+gone=$(cat gone)
+$taut doctor --undo | grep igmp | sed \"s/net:.[0-9]*./GONE/g\"
+$taut doctor --forget \"$gone\" 2> /dev/null || echo \"code $?\"
+$taut doctor --undo --forget $(readlink /proc/self/ns/net) 2>&1 | grep -c 'undo without --forget'
+$taut doctor --undo --forget \"$gone\" --json | grep igmp | sed \"s/net:.[0-9]*./GONE/g\"
+test ! -e taut/doctor.json
+$taut doctor --undo --forget \"$gone\"",
+    ) else {
+        return;
+    };
+    let path = "/proc/sys/net/ipv4/igmp_max_memberships";
+    let wanted = format!(
+        "{path}: left as it is: it belongs to the network namespace GONE: undo it there, or, if that is gone, forget it \
+         by `taut doctor --undo --forget 'GONE'`\ncode 2\n1\n{{\"kind\":\"change\",\"path\":\"{path}\",\"from\":\"20\",\
+         \"to\":\"0\",\"left\":\"forgotten, as it belongs to the network namespace GONE\"}}\nnothing to undo\n"
+    );
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (wanted.as_str(), ""));
+}
+
 /// Who is not root is told that there is something of root's, and not that there is nothing.
 #[test]
 fn a_fix_of_root_is_not_forgotten_by_a_user() {

@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use serde_json::json;
+
 use crate::common::{Ended, bare, objects, run};
 
 /// The pair, a /run and a /sys of this network, and a file; `$taut` is the command. `now` tells what the kernel says
@@ -290,6 +292,33 @@ ls /run/taut",
          nothing to undo\nforgotten: 2 steps\nnic.lock\n"
     );
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (wanted.as_str(), ""));
+}
+
+/// An object for each step, and none where nothing is recorded.
+#[test]
+fn what_is_forgotten_is_told_as_json() {
+    let Some(ended) = in_namespace(
+        "$taut nic apply nic.toml > done
+$taut nic undo nic0 > undone
+unshare --net sh -c 'ip link add nic0 numtxqueues 4 numrxqueues 4 type veth peer name nic9
+    readlink /proc/self/ns/net > gone
+    $taut nic apply nic.toml' > done
+cat gone
+ip link set nic0 name lan0
+$taut nic undo nic0 --forget \"$(cat gone)\" --json
+$taut nic undo lan0 --forget \"$(cat gone)\" --json",
+    ) else {
+        return;
+    };
+    assert_eq!((ended.stderr.as_str(), ended.code), ("", Some(0)), "{}", ended.stdout);
+    let (gone, forgotten) = ended.stdout.split_once('\n').unwrap();
+    let of = |item: &str, from: &str, to: &str| {
+        let forgotten = json!({"item": item, "from": from, "to": to, "namespace": gone});
+        json!({"kind": "forgotten", "forgotten": forgotten})
+    };
+    let channels = of("channels", "2 rx, 2 tx", "4 rx, 4 tx");
+    let qdisc = of("qdisc", "mq with a pfifo for each of 2 queues", "the kernel's own");
+    assert_eq!(objects(forgotten), [channels, qdisc]);
 }
 
 #[test]
