@@ -420,8 +420,8 @@ fn samples_are_a_stream() {
 #[test]
 fn samples_are_a_stream_while_a_program_polls() {
     const MANY: u32 = 20;
-    let a = participant(25);
-    let b = DomainParticipant::with_config(&Config { driver: Driver::Inline, ..config(25) }).unwrap();
+    let a = participant(40);
+    let b = DomainParticipant::with_config(&Config { driver: Driver::Inline, ..config(40) }).unwrap();
     let (writer, reader) = driven_pair(&a, &b);
     let (send, done) = mpsc::channel();
     std::thread::spawn(move || {

@@ -41,23 +41,31 @@ fn reliable() -> Qos {
     Qos::default().reliable().keep_all()
 }
 
+/// What the kernel shows of a thread of this process behind its name: proc_pid_stat(5).
+fn stat(task: &str) -> Option<Vec<u64>> {
+    let text = read_to_string(format!("/proc/self/task/{task}/stat")).ok()?;
+    // The first is the state, which is a letter.
+    Some(text.rsplit_once(") ")?.1.split_whitespace().map(|field| field.parse().unwrap_or(0)).collect())
+}
+
 /// How often the thread of this process with this number has gone to sleep, and for how many ticks it has run.
 fn sleeps_and_ticks(task: &str) -> (u64, u64) {
     let status = read_to_string(format!("/proc/self/task/{task}/status")).unwrap();
     let sleeps = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-    let stat = read_to_string(format!("/proc/self/task/{task}/stat")).unwrap();
-    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
-    let ticks = |field: usize| fields[field].parse::<u64>().unwrap();
-    (sleeps.unwrap().trim().parse().unwrap(), ticks(11) + ticks(12))
+    let fields = stat(task).unwrap();
+    (sleeps.unwrap().trim().parse().unwrap(), fields[11] + fields[12])
 }
 
-/// The threads of this process that Taut has made.
+/// The threads of this process that Taut has made. One that has ended may be listed for a while: who waits for its end is
+/// told before that, and after its `PF_EXITING` is set.
 fn drivers() -> Vec<String> {
+    const PF_EXITING: u64 = 4;
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let names = tasks.map(|task| task.unwrap().file_name().into_string().unwrap());
     names
         .filter(|task| {
             read_to_string(format!("/proc/self/task/{task}/comm")).is_ok_and(|name| name.trim() == "taut")
+                && stat(task).is_some_and(|fields| fields[6] & PF_EXITING == 0)
         })
         .collect()
 }

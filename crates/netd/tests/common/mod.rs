@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use taut_netd::{Counts, Policy, Server};
 use taut_port_xdp::netd::{Connection, Message, Received};
@@ -90,14 +90,13 @@ impl Running {
 
     /// Somebody in good order has a queue and receives.
     pub fn serves(&self, queue: u32) {
-        let (socket, begun) = (bound(0), Instant::now());
+        let socket = bound(0);
         let client = self.connect();
         let (messages, _fds) = granted(&client, &socket, queue);
         assert!(matches!(messages[..], [Message::Taken { .. }, Message::Queue(_)]), "{messages:?}");
         let ends = vec![socket.local_addr().unwrap()];
         client.send(&Message::Receive { ends }, &[]).unwrap();
         assert_eq!(next(&client).map(|(message, _)| message), Some(Message::Receiving));
-        assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
     }
 
     pub fn end(mut self) -> Counts {

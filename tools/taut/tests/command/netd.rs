@@ -6,15 +6,24 @@ use std::process::Command;
 
 use crate::common::{Running, bare};
 
-/// What each thread of a process may do: these lines of its status.
+/// What each thread of a process may do: these lines of its status. One that has ended may be listed for a while, and does
+/// nothing any more: who waits for its end is told before that, and after the kernel has set its `PF_EXITING`.
 fn privileges(pid: u32) -> Vec<Vec<String>> {
+    const PF_EXITING: u64 = 4;
     let names = ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:", "NoNewPrivs:"];
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let of = |status: String| {
         let lines = status.lines().filter(|line| names.iter().any(|name| line.starts_with(name)));
         lines.map(|line| line.replace('\t', " ")).collect()
     };
-    tasks.map(|task| of(std::fs::read_to_string(task.unwrap().path().join("status")).unwrap())).collect()
+    let of_thread = |task: &Path| {
+        let status = std::fs::read_to_string(task.join("status")).ok()?;
+        // The ninth field: proc_pid_stat(5).
+        let stat = std::fs::read_to_string(task.join("stat")).ok()?;
+        let flags: u64 = stat.rsplit_once(") ")?.1.split(' ').nth(6)?.parse().ok()?;
+        (flags & PF_EXITING == 0).then(|| of(status))
+    };
+    tasks.filter_map(|task| of_thread(&task.unwrap().path())).collect()
 }
 
 /// Has this process what netd keeps, and CAP_SETPCAP, with which the bounding set is emptied?
