@@ -35,7 +35,8 @@ fn by_network(domain_id: u32) -> Config {
 
 /// Two participants that meet over the network. A write waits for a reader's thread that the machine keeps from running.
 fn pair(domain_id: u32, qos: &Qos) -> Pair {
-    let (config, qos) = (by_network(domain_id), qos.clone().max_blocking_time(LIMIT));
+    let (config, mut qos) = (by_network(domain_id), qos.clone());
+    qos.writer.reliability.max_blocking_time = LIMIT;
     let open = || DomainParticipant::with_config(&config).unwrap();
     let (out, inward) = (open(), open());
     let writer = out.topic("Burst").unwrap().writer(qos.clone()).unwrap();
