@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use nix::net::if_::if_nameindex;
+use nix::ifaddrs::getifaddrs;
 
 use super::{refused, wrong};
 use crate::facts::{Interrupt, Seen, list};
@@ -11,27 +11,42 @@ use crate::facts::{Interrupt, Seen, list};
 /// Where the interfaces are.
 const NET: &str = "/sys/class/net";
 
+/// Bytes of an address of Ethernet. Those of other kinds are compared by none.
+const ETHERNET: usize = 6;
+
 /// The disciplines that a plan may name, with a function that is in the kernel's table of symbols if they are in it.
 const KINDS: [(&str, &str); 4] =
     [("pfifo", "fifo_init"), ("mq", "mq_init"), ("mqprio", "mqprio_init"), ("taprio", "taprio_init")];
 
-/// Is /sys that of the network namespace of this process? It is if it has the same interfaces.
+/// Is /sys that of the network namespace of this process? It is if it has the same interfaces: names and numbers are alike
+/// in many, their addresses are not.
 ///
 /// *Errors*: a sentence with the remedy; then its files are those of other interfaces.
 pub fn is_ours() -> Result<(), String> {
     let elsewhere = "/sys is that of another network namespace: run it by `ip netns exec`, or \
                      `mount -t sysfs sysfs /sys`";
-    let here = if_nameindex().map_err(|error| refused("if_nameindex", error))?;
-    let here: BTreeSet<(String, u32)> =
-        here.iter().map(|one| (one.name().to_string_lossy().into_owned(), one.index())).collect();
+    let here = getifaddrs().map_err(|error| refused("getifaddrs", error))?;
+    let here = here.filter_map(|one| {
+        let link = *one.address.as_ref()?.as_link_addr()?;
+        let address = link.addr().filter(|_| link.halen() == ETHERNET).map(hex).unwrap_or_default();
+        Some((one.interface_name, link.ifindex(), address))
+    });
+    let here: BTreeSet<(String, usize, String)> = here.collect();
     let listed = fs::read_dir(NET).map_err(|error| wrong("readdir", NET, &error))?;
     let listed = listed.flatten().map(|one| one.file_name().to_string_lossy().into_owned());
     // What has no index is no interface: a file of the bonding driver.
     let indexed = listed.filter_map(|name| {
-        let text = fs::read_to_string(format!("{NET}/{name}/ifindex")).ok()?;
-        Some((name, text.trim().parse().ok()?))
+        let text = |file| fs::read_to_string(format!("{NET}/{name}/{file}")).ok();
+        let index = text("ifindex")?.trim().parse().ok()?;
+        let address = text("address").filter(|_| text("addr_len").is_some_and(|len| len.trim() == "6"));
+        Some((name, index, address.unwrap_or_default().trim().to_owned()))
     });
     if indexed.collect::<BTreeSet<_>>() == here { Ok(()) } else { Err(elsewhere.to_owned()) }
+}
+
+/// An address as the kernel writes it.
+fn hex(address: [u8; ETHERNET]) -> String {
+    address.map(|byte| format!("{byte:02x}")).join(":")
 }
 
 /// The name of the driver; empty without a device.
