@@ -243,7 +243,7 @@ impl DomainParticipant {
             self.core.limit_instances(index, most as usize);
         }
         self.writers.insert(index, DataWriter::new(qos, type_support));
-        self.match_more(now);
+        self.handle_events(now);
         index
     }
 
@@ -278,7 +278,7 @@ impl DomainParticipant {
         self.readers.now = now;
         let made = self.core.create_reader(now, config, &mut self.readers);
         debug_assert_eq!(index, made);
-        self.match_more(now);
+        self.handle_events(now);
         made
     }
 

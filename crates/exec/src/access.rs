@@ -135,7 +135,7 @@ fn falls() -> Error {
 }
 
 impl Executor {
-    /// Makes a reader, which gets the history of writers of its participant at once. Returns also its name.
+    /// Makes a reader, which has the history of writers of its participant when it is there. Returns also its name.
     ///
     /// *Errors*: those of [`Executor::may_use`].
     pub fn create_reader(
@@ -168,13 +168,17 @@ impl Executor {
         Ok(made)
     }
 
-    /// Matches what was just created with all that there is, step by step: others have their turn between two.
+    /// Matches what was just created with all that there is, and what others create meanwhile before it.
     fn match_all(&self) {
-        let mut more = self.inner.peek(|core| core.participant.is_matching());
-        while more {
-            more = self.inner.with(|participant, now| participant.match_more(now));
+        if self.inner.peek(|core| core.participant.is_matching()) {
+            self.in_steps(|participant, now| participant.match_more(now));
         }
         self.inner.follow_own_matches();
+    }
+
+    /// Calls until there is no more to be done: others have their turn between two calls.
+    fn in_steps(&self, call: impl Fn(&mut DomainParticipant, Time) -> bool) {
+        while self.inner.with(&call) {}
     }
 
     /// The door of a reader that was just created.
@@ -198,18 +202,18 @@ impl Executor {
 
     /// Deletes a reader, once it is parted from its writers step by step.
     pub fn delete_reader(&self, index: ReaderIndex) {
-        while self.inner.with(|participant, now| {
+        self.in_steps(|participant, now| {
             let more = participant.part_reader(now, index);
             if !more {
                 participant.delete_reader(now, index);
             }
             more
-        }) {}
+        });
     }
 
     /// The same of a writer, and of all that is known of it, before the next one gets its place in the table.
     pub fn delete_writer(&self, index: WriterIndex) {
-        while self.inner.with(|participant, now| {
+        self.in_steps(|participant, now| {
             let more = participant.part_writer(now, index);
             if !more {
                 participant.delete_writer(now, index);
@@ -217,7 +221,7 @@ impl Executor {
                 self.inner.owed.promises.remove(index);
             }
             more
-        }) {}
+        });
     }
 
     /// Takes the next sample that was not read before and gives it to `out`, which is called once, with the
@@ -541,7 +545,7 @@ mod tests {
 
     #[test]
     fn who_makes_or_ends_an_endpoint_leaves_others_their_turn_between_its_matches() {
-        const READERS: usize = 4 * taut_rtps::limits::OWN_STEP;
+        const READERS: usize = 4 * taut_rtps::limits::LOCAL_STEP;
         let executor = inline(112);
         let readers: Vec<_> = (0..READERS)
             .map(|_| executor.create_reader(endpoint(DataReaderQos::default())).unwrap().0)

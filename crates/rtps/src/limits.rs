@@ -158,7 +158,7 @@ pub const INBOX_STEP: usize = 16;
 pub const INBOX_AT_ONCE: usize = 8;
 /// Matches that begin or end with a local endpoint, in one step. Lower costs a turn of the token for each, higher makes a step
 /// longer that samples may wait for: a match takes some 2 us.
-pub const OWN_STEP: usize = 16;
+pub const LOCAL_STEP: usize = 16;
 /// Locators of one entity that are used.
 pub const LOCATORS: usize = 16;
 /// Matches or endpoints of a peer that one step is about where it is forgotten, or all its matches change. Lower costs a

@@ -13,7 +13,7 @@ use taut_wire::Header;
 
 use crate::anatomy::{Anatomy, Passage};
 use crate::counters::{Counters, bump};
-use crate::discovery::{Announcements, Database, Found, Local, LocalKind, Outbound, Spdp, Topics};
+use crate::discovery::{Announcements, Database, Found, Local, LocalKind, Outbound, Spdp, Topics, Unmatched};
 use crate::event::Event;
 use crate::flow::{Flow, MaxRate};
 use crate::history_cache::CacheChange;
@@ -189,8 +189,7 @@ pub struct Participant {
     pub(crate) inbox: VecDeque<CacheChange>,
     /// What is yet to be done for the last of those.
     pub(crate) found: Found,
-    /// New local endpoints, and what each is yet to be matched with.
-    pub(crate) candidates: VecDeque<(EntityId, Guid)>,
+    pub(crate) unmatched: VecDeque<Unmatched>,
     /// A known peer that has announced itself again; `None` between calls.
     pub(crate) announced: Option<GuidPrefix>,
     /// Readers that may have something to acknowledge; empty between calls.
@@ -233,7 +232,7 @@ impl Participant {
             builtin: crate::discovery::Builtin::default(),
             inbox: VecDeque::new(),
             found: Found::default(),
-            candidates: VecDeque::new(),
+            unmatched: VecDeque::new(),
             announced: None,
             woken: Vec::new(),
             revived: Vec::new(),
@@ -448,7 +447,8 @@ impl Participant {
         Progress { calls, more: self.schedule.has_work(lowest) }
     }
 
-    /// Creates a writer and announces it. [`Participant::match_more`] matches it with the readers that are known.
+    /// Creates a writer, and matches it with the first of the readers that are known: [`Participant::match_more`] with the rest,
+    /// and announces it then.
     pub fn create_writer(&mut self, now: Time, endpoint: EndpointConfig, sink: &mut dyn Sink) -> WriterIndex {
         let entity = self.take_entity(true, endpoint.keyed);
         let guid = Guid::new(self.config.guid_prefix, entity);
@@ -477,7 +477,8 @@ impl Participant {
         }
     }
 
-    /// Creates a reader and announces it. [`Participant::match_more`] matches it with the writers that are known.
+    /// Creates a reader, and matches it with the first of the writers that are known: [`Participant::match_more`] with the rest,
+    /// and announces it then.
     pub fn create_reader(&mut self, now: Time, endpoint: EndpointConfig, sink: &mut dyn Sink) -> ReaderIndex {
         let entity = self.take_entity(false, endpoint.keyed);
         let guid = Guid::new(self.config.guid_prefix, entity);

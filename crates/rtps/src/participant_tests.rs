@@ -141,6 +141,11 @@ impl Both {
         too_long
     }
 
+    /// Until neither has anything to say.
+    fn settle(&mut self) {
+        while self.send(1, usize::MAX) + self.send(0, usize::MAX) > 0 {}
+    }
+
     fn known(&self) -> usize {
         self.ends[1].database().endpoints().count()
     }
@@ -172,12 +177,13 @@ fn a_step_matches_or_parts_so_many_and_the_next_ones_the_rest() {
     for _ in 0..READERS {
         both.ends[1].create_reader(Both::NOW, endpoint(), &mut Nowhere);
     }
-    while both.send(1, usize::MAX) + both.send(0, usize::MAX) > 0 {}
+    both.settle();
     let matched = |both: &Both| {
         let here = &both.ends[1];
         here.local_endpoints().map(|own| here.database().matches(own.guid.entity).count()).sum::<usize>()
     };
     let writer = both.ends[0].create_writer(Both::NOW, endpoint(), &mut Nowhere);
+    while both.ends[0].match_more(Both::NOW, &mut Nowhere) {}
     for wanted in [READERS, 0] {
         let mut before = matched(&both);
         both.send(0, 0);
@@ -191,7 +197,7 @@ fn a_step_matches_or_parts_so_many_and_the_next_ones_the_rest() {
             before = matched(&both);
         }
         // What it says to them is no part of this.
-        while both.send(1, usize::MAX) + both.send(0, usize::MAX) > 0 {}
+        both.settle();
         both.ends[0].delete_writer(Both::NOW, writer, &mut Nowhere);
     }
     both.ends[1].on_timeout(Both::NOW, usize::MAX);
@@ -240,58 +246,97 @@ fn what_a_peer_has_said_in_an_earlier_life_is_not_found_later() {
 
 #[test]
 fn an_endpoint_of_its_own_is_matched_and_parted_in_steps() {
-    const READERS: usize = 3 * limits::OWN_STEP;
+    const STEPS: usize = 3;
+    const READERS: usize = STEPS * limits::LOCAL_STEP;
     let mut both = Both::new();
     for _ in 0..READERS {
         both.ends[1].create_reader(Both::NOW, endpoint(), &mut Nowhere);
     }
-    while both.send(1, usize::MAX) + both.send(0, usize::MAX) > 0 {}
+    both.settle();
     let here = &mut both.ends[0];
+    let told = |here: &mut Participant| std::iter::from_fn(|| here.poll_event()).count();
+    told(here);
     let index = here.create_writer(Both::NOW, endpoint(), &mut Nowhere);
     let entity = here.writer(index).unwrap().guid.entity;
     let matched = |here: &Participant| here.database().matches(entity).count();
-    let told = |here: &mut Participant| std::iter::from_fn(|| here.poll_event()).count();
-    told(here);
-    for step in 1..=3 {
-        assert_eq!(here.match_more(Both::NOW, &mut Nowhere), step < 3);
-        assert_eq!(
-            (matched(here), told(here)),
-            (step * limits::OWN_STEP, limits::OWN_STEP),
-            "each is told of"
-        );
+    for step in 1..=STEPS {
+        assert_eq!(matched(here), step * limits::LOCAL_STEP);
+        assert_eq!(told(here), limits::LOCAL_STEP, "each is told of");
+        assert_eq!(here.is_matching(), step < STEPS);
+        here.match_more(Both::NOW, &mut Nowhere);
     }
-    for step in 1..=3 {
-        assert_eq!(here.part_more(entity), step < 3);
-        assert_eq!((matched(here), told(here)), (READERS - step * limits::OWN_STEP, 0), "of none");
+    for step in 1..=STEPS {
+        assert_eq!(here.part_more(entity), step < STEPS);
+        assert_eq!((matched(here), told(here)), (READERS - step * limits::LOCAL_STEP, 0), "of none");
     }
     // Who is about to be deleted matches nothing new.
     both.ends[1].create_reader(Both::NOW, endpoint(), &mut Nowhere);
-    while both.send(1, usize::MAX) + both.send(0, usize::MAX) > 0 {}
+    both.settle();
     let here = &mut both.ends[0];
     here.create_reader(Both::NOW, endpoint(), &mut Nowhere);
-    assert!(!here.match_more(Both::NOW, &mut Nowhere));
+    assert!(!here.is_matching());
     assert_eq!((here.database().endpoints().count(), matched(here)), (READERS + 1, 0));
 }
 
+/// Who learns of it says at once what it has for it, and some of that once.
 #[test]
-fn who_has_gone_between_two_steps_is_matched_by_none() {
+fn an_endpoint_of_its_own_is_announced_when_it_can_hear_all_that_it_matches() {
     let mut both = Both::new();
-    for _ in 0..=limits::OWN_STEP {
-        both.ends[1].create_reader(Both::NOW, endpoint(), &mut Nowhere);
+    for _ in 0..=limits::LOCAL_STEP {
+        both.ends[1].create_writer(Both::NOW, endpoint(), &mut Nowhere);
     }
-    while both.send(1, usize::MAX) + both.send(0, usize::MAX) > 0 {}
+    both.settle();
+    let reader = both.ends[0].create_reader(Both::NOW, endpoint(), &mut Nowhere);
+    both.settle();
+    assert_eq!(both.ends[1].database().endpoints().count(), 0, "one is yet to be matched");
+    assert!(!both.ends[0].match_more(Both::NOW, &mut Nowhere));
+    both.settle();
+    assert_eq!(both.ends[1].database().endpoints().count(), 1);
+    assert_eq!(both.ends[0].counters().unmatched_writer, 0, "what they say to it is heard");
+    both.ends[0].delete_reader(Both::NOW, reader, &mut Nowhere);
+    both.settle();
+    assert_eq!(both.ends[1].database().endpoints().count(), 0);
+}
+
+#[test]
+fn who_has_gone_or_changed_between_two_steps_is_matched_by_none() {
+    let mut both = Both::new();
+    let mut readers: Vec<ReaderIndex> = Vec::new();
+    for _ in 0..=limits::LOCAL_STEP {
+        readers.push(both.ends[1].create_reader(Both::NOW, endpoint(), &mut Nowhere));
+    }
+    both.settle();
     let [own, peer] = &mut both.ends;
     let index = own.create_writer(Both::NOW, endpoint(), &mut Nowhere);
-    assert!(own.match_more(Both::NOW, &mut Nowhere));
-    own.begin_life(Both::NOW, peer.config().guid_prefix);
+    let entity = own.writer(index).unwrap().guid.entity;
+    assert!(own.is_matching());
+    // The last one is of another topic now, under its name.
+    let last = peer.reader(*readers.last().unwrap()).unwrap().guid;
+    peer.delete_reader(Both::NOW, readers.pop().unwrap(), &mut Nowhere);
+    peer.next_entity_key -= 1;
+    let elsewhere = EndpointConfig { topic_name: "Elsewhere".to_owned(), ..endpoint() };
+    let other = peer.create_reader(Both::NOW, elsewhere, &mut Nowhere);
+    assert_eq!(peer.reader(other).unwrap().guid, last);
+    both.settle();
+    let own = &mut both.ends[0];
+    assert_eq!(own.database().endpoint(last).unwrap().topic_name, "Elsewhere");
+    assert!(!own.match_more(Both::NOW, &mut Nowhere));
+    assert_eq!(own.database().matches(entity).count(), limits::LOCAL_STEP);
+
+    let index = own.create_writer(Both::NOW, endpoint(), &mut Nowhere);
+    let entity = own.writer(index).unwrap().guid.entity;
+    own.begin_life(Both::NOW, last.prefix);
     while own.next_timeout().is_some_and(|next| next <= Both::NOW) {
         own.on_timeout(Both::NOW, usize::MAX);
     }
     assert!(!own.match_more(Both::NOW, &mut Nowhere));
-    let guid = own.writer(index).unwrap().guid;
-    assert_eq!(own.database().matches(guid.entity).count(), 0);
+    assert_eq!(own.database().matches(entity).count(), 0);
     // Nor is one that is deleted itself.
-    own.create_reader(Both::NOW, endpoint(), &mut Nowhere);
+    for _ in 0..=limits::LOCAL_STEP {
+        own.create_reader(Both::NOW, endpoint(), &mut Nowhere);
+    }
+    let index = own.create_writer(Both::NOW, endpoint(), &mut Nowhere);
+    assert!(own.is_matching());
     own.delete_writer(Both::NOW, index, &mut Nowhere);
-    assert!(!own.match_more(Both::NOW, &mut Nowhere) && own.database().matches(guid.entity).next().is_none());
+    assert!(!own.is_matching());
 }

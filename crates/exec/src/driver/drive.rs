@@ -164,6 +164,8 @@ impl Inner {
         busy |= self.role.is_wanted();
         // Nor has who ended the participant before that, or left matches.
         busy |= self.closing.load(Ordering::SeqCst) || self.joins.is_any_left();
+        // And who has rung may wait for room, which is no sample.
+        busy |= self.doors.owes_look();
         // Neither has who promised to write again, left somebody asleep, or is to connect again, before it was said until when
         // the driver sleeps.
         busy |= self.owed.next().min(self.neighbours.next_look()) < wake_at;

@@ -307,7 +307,7 @@ impl Inner {
     }
 
     fn has_lane_to_empty(&self) -> bool {
-        self.doors.is_watched() && self.doors.is_ready()
+        self.doors.owes_look() || self.doors.is_watched() && self.doors.is_ready()
     }
 
     /// Sleeps as other drivers do, until then at most.

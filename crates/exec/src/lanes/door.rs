@@ -23,6 +23,9 @@ use crate::lanes::ringer::Ringer;
 /// up to 11 ns for each; lower has writers ring for a driver that is awake.
 const FEW: usize = 16;
 
+/// The place of no door.
+const NOBODY: u32 = u32::MAX;
+
 /// One reader's side and who is interested in it.
 pub struct Door {
     pub(crate) index: ReaderIndex,
@@ -126,15 +129,17 @@ pub(crate) struct Table {
     /// Where lanes are many: the value of the participant's bell since which nothing was in any of them that somebody waits
     /// for. Whoever writes there rings.
     quiet_since: AtomicU64,
-    /// The place of the door whose lanes brought something last, and one more; 0 for none.
+    /// The place of the door whose lanes brought something last, or [`NOBODY`].
     last_found: AtomicU32,
-    /// Somebody has rung, and where is not looked for yet.
-    is_rung: AtomicBool,
+    /// Somebody has rung, and not all lanes were looked at since.
+    owes_look: AtomicBool,
+    /// The door that something came to last was looked at since.
+    has_looked_there: AtomicBool,
 }
 
 impl Table {
     pub fn new(watches_all: bool) -> Table {
-        Table { watches_all, ..Table::default() }
+        Table { watches_all, last_found: AtomicU32::new(NOBODY), ..Table::default() }
     }
 
     /// Remembers the lanes that a look at a door has found broken. *Cost*: one comparison if there are none.
@@ -254,28 +259,38 @@ impl Table {
         is_ready
     }
 
-    /// Somebody has rung, most likely a writer whose lane leads to the door that something came to last.
+    /// Somebody has rung: most likely a writer whose lane leads to the door that something came to last, but perhaps one that
+    /// waits for room, whom nobody finds but who looks at all.
     pub fn note_rung(&self) {
-        self.is_rung.store(true, Ordering::Relaxed);
+        if !self.owes_look.swap(true, Ordering::SeqCst) {
+            self.has_looked_there.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// Is a look at all lanes owed to who has rung?
+    #[inline]
+    pub fn owes_look(&self) -> bool {
+        self.owes_look.load(Ordering::SeqCst) && self.has_lanes()
+    }
+
+    /// All lanes are looked at from here on.
+    pub fn begin_look(&self) {
+        self.owes_look.store(false, Ordering::SeqCst);
     }
 
     /// Something came to this door.
     pub fn note_found(&self, door: &Door) {
-        self.last_found.store(door.index.0.saturating_add(1), Ordering::Relaxed);
+        self.last_found.store(door.index.0, Ordering::SeqCst);
     }
 
-    /// The door that something came to last, if there is more where many lanes are to be looked at, once for each ring: who
-    /// waits there need not wait for a look at all others. *Cost*: one load mostly.
+    /// The door that something came to last, if more has come where many lanes are to be looked at; once before each look at
+    /// all, for which who waits there need not wait then. *Cost*: one load mostly.
     pub fn likely_wanted(&self) -> Option<Arc<Door>> {
-        if !self.is_rung.load(Ordering::Relaxed) {
+        if !self.owes_look() || self.are_few() || self.has_looked_there.swap(true, Ordering::SeqCst) {
             return None;
         }
-        self.is_rung.store(false, Ordering::Relaxed);
-        if self.are_few() {
-            return None;
-        }
-        let last = self.last_found.load(Ordering::Relaxed).checked_sub(1)?;
-        self.get(ReaderIndex(last)).filter(|door| self.is_wanted(door))
+        let last = ReaderIndex(self.last_found.load(Ordering::SeqCst));
+        self.get(last).filter(|door| self.watches(door) && door.side().is_ready())
     }
 
     /// There is more to look at than before. No bell that is armed has this value.
@@ -440,7 +455,7 @@ impl Doors for TableDoors {
 mod tests {
     use std::sync::mpsc;
 
-    use taut_base::Time;
+    use taut_base::{Duration, Time};
     use taut_dcps::{Endpoint, TypeSupport};
     use taut_port_udp::UdpConfig;
     use taut_qos::{DataWriterQos, TopicQos};
@@ -526,21 +541,27 @@ mod tests {
     #[test]
     fn behind_a_ring_the_likely_door_comes_first_and_alone() {
         let (executor, doors, mut outlets) = fed(FEW + 1);
-        let inner = &executor.inner;
+        let table = &executor.inner.doors;
         let has = |at: usize| !doors[at].side().is_ready();
         let drive = |is_rung: bool| {
             if is_rung {
-                inner.doors.note_rung();
+                table.note_rung();
             }
-            drop(inner.step(&Readable::default(), None));
+            drop(executor.inner.step(&Readable::default(), None));
         };
         write(&executor, &mut outlets[5], 1);
         drive(true);
-        assert!(has(5), "nothing is likely yet");
-        for (is_rung, of_others) in [(true, false), (false, true)] {
-            [2, 5, 9].into_iter().for_each(|at| write(&executor, &mut outlets[at], 2));
-            drive(is_rung);
-            assert_eq!([2, 5, 9].map(has), [of_others, true, of_others]);
+        assert!(has(5) && !table.owes_look(), "nothing is likely yet");
+        for others_ring in [false, true] {
+            for (is_rung, of_others) in [(true, false), (others_ring, true)] {
+                [2, 5, 9].into_iter().for_each(|at| write(&executor, &mut outlets[at], 2));
+                drive(is_rung);
+                assert_eq!([2, 5, 9].map(has), [of_others, true, of_others]);
+                assert_eq!(table.owes_look(), !of_others);
+            }
+            // The last that was found.
+            write(&executor, &mut outlets[5], 2);
+            drive(false);
         }
         write(&executor, &mut outlets[9], 3);
         drive(true);
@@ -549,6 +570,23 @@ mod tests {
         write(&executor, &mut outlets[2], 4);
         drive(true);
         assert!(has(2), "or has gone");
+    }
+
+    /// That is no sample, so a look for samples does not find it.
+    #[test]
+    fn who_rings_for_room_is_looked_at_before_anybody_sleeps() {
+        const LIMIT: Duration = Duration::from_secs(20);
+        let (executor, doors, mut outlets) = fed(FEW + 1);
+        let table = &executor.inner.doors;
+        write(&executor, &mut outlets[5], 1);
+        drop(executor.inner.step(&Readable::default(), None));
+        write(&executor, &mut outlets[5], 2);
+        table.note_rung();
+        drop(executor.inner.step(&Readable::default(), None));
+        assert!(!doors[5].side().is_ready() && table.owes_look(), "to the others");
+        let until = monotonic_now() + LIMIT;
+        executor.run_once(Some(until)).unwrap();
+        assert!(!table.owes_look() && monotonic_now() < until, "it has not slept");
     }
 
     #[test]

@@ -16,15 +16,18 @@ const LANE_STEPS: usize = 64;
 
 impl Inner {
     /// Empties the lanes that somebody waits for: who watches a reader, or a writer that wants room. Others come first between
-    /// two steps of that. Behind a ring only those of the likely door: what else there may be is found before the next sleep.
+    /// two steps of that. Behind a ring those of the likely
+    /// door first, alone: nobody sleeps before all were looked at.
     pub fn pull_lanes(&self, core: &mut MutexGuard<'_, Core>) {
-        if !self.doors.has_lanes() || self.doors.is_quiet_since(self.bell.armed()) {
+        let is_quiet = self.doors.is_quiet_since(self.bell.armed()) && !self.doors.owes_look();
+        if is_quiet || !self.doors.has_lanes() {
             return;
         }
         if let Some(door) = self.doors.likely_wanted() {
             self.give_way(core);
-            return self.pull_lanes_to(core, &door);
+            return self.empty_lanes_to(core, &door);
         }
+        self.doors.begin_look();
         let mut last = None;
         while let Some(door) = self.doors.next_wanted(last) {
             if last.replace(door.index).is_none() {
@@ -32,11 +35,11 @@ impl Inner {
                 self.give_way(core);
             }
             self.doors.note_found(&door);
-            self.pull_lanes_to(core, &door);
+            self.empty_lanes_to(core, &door);
         }
     }
 
-    fn pull_lanes_to(&self, core: &mut MutexGuard<'_, Core>, door: &Door) {
+    fn empty_lanes_to(&self, core: &mut MutexGuard<'_, Core>, door: &Door) {
         for _ in 0..LANE_STEPS {
             let mut more = false;
             self.run(core, JobClass::ReceiveUser, |core, budget| {

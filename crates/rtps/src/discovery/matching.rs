@@ -79,29 +79,47 @@ impl Found {
     }
 }
 
+/// A local endpoint that was created, and what there was of its topic then that it is yet to be matched with: the last is next.
+/// As many at a time as the user creates at a time.
+pub(crate) struct Unmatched {
+    pub local: EntityId,
+    candidates: Vec<Guid>,
+}
+
 impl Participant {
-    /// A new local endpoint is to be matched with all known endpoints of its topic.
-    pub(crate) fn match_local_endpoint(&mut self, local: EntityId) {
+    /// A new local endpoint is to be matched with all known endpoints of its topic, and then announced: who learns of it says
+    /// at once what it has to say, once.
+    pub(super) fn await_matches(&mut self, now: Time, local: EntityId, sink: &mut dyn Sink) {
         let Some(data) = self.locals.get(&local).map(|local| &local.data) else { return };
         let remote = self.database.by_topic.get(&data.topic_name).into_iter().flatten().copied();
         let own = self.config.guid_prefix;
         let same_participant = self.topics.of(&data.topic_name).map(|entity| Guid::new(own, entity));
-        let others =
-            remote.chain(same_participant).filter(|guid| guid.entity.is_writer() != local.is_writer());
-        self.candidates.extend(others.map(|other| (local, other)));
+        let others = remote.chain(same_participant);
+        let mut candidates: Vec<Guid> =
+            others.filter(|guid| guid.entity.is_writer() != local.is_writer()).collect();
+        if candidates.is_empty() {
+            return self.announce_local(now, local, sink);
+        }
+        candidates.reverse();
+        self.unmatched.push_back(Unmatched { local, candidates });
     }
 
-    /// Matches local endpoints that were just created with what there was of their topics. `false` once all are. *Cost*:
-    /// [`limits::OWN_STEP`] matches; between two steps others may have their turn.
+    /// Matches local endpoints that were created with what there was of their topics, the first ones first, and announces those
+    /// for which that is done. `false` once all are. *Cost*: [`limits::LOCAL_STEP`] matches; between two steps others may have
+    /// their turn.
     pub fn match_more(&mut self, now: Time, sink: &mut dyn Sink) -> bool {
-        for _ in 0..limits::OWN_STEP {
-            let Some((local, other)) = self.candidates.pop_front() else { break };
-            if other.prefix != self.config.guid_prefix {
-                self.try_match(now, local, other);
-            } else if local.is_writer() {
-                self.try_match_within(now, local, other.entity, sink);
-            } else {
-                self.try_match_within(now, other.entity, local, sink);
+        for _ in 0..limits::LOCAL_STEP {
+            let Some(next) = self.unmatched.front_mut() else { break };
+            let (local, other, is_last) = (next.local, next.candidates.pop(), next.candidates.is_empty());
+            match other {
+                Some(other) if other.prefix != self.config.guid_prefix => self.try_match(now, local, other),
+                Some(other) if local.is_writer() => self.try_match_within(now, local, other.entity, sink),
+                Some(other) => self.try_match_within(now, other.entity, local, sink),
+                None => {}
+            }
+            if is_last {
+                self.unmatched.pop_front();
+                self.announce_local(now, local, sink);
             }
         }
         self.is_matching()
@@ -109,15 +127,15 @@ impl Participant {
 
     /// Are some of these yet to be matched?
     pub fn is_matching(&self) -> bool {
-        !self.candidates.is_empty()
+        !self.unmatched.is_empty()
     }
 
-    /// Parts a local endpoint that is about to be deleted from some of what it matches, of which it hears nothing. `false` once
-    /// it is from all. *Cost*: [`limits::OWN_STEP`] matches, as with [`Participant::match_more`].
+    /// Parts a local endpoint, which is only good for being deleted from then on, from some of what it matches, of which it hears
+    /// nothing. `false` once it is from all. *Cost*: [`limits::LOCAL_STEP`] matches, as with [`Participant::match_more`].
     pub fn part_more(&mut self, entity: EntityId) -> bool {
         let Some(local) = self.locals.get_mut(&entity) else { return false };
         local.ends = true;
-        let some: Vec<Guid> = self.database.matches(entity).take(limits::OWN_STEP).collect();
+        let some: Vec<Guid> = self.database.matches(entity).take(limits::LOCAL_STEP).collect();
         some.into_iter().for_each(|other| self.unmatch(entity, other));
         self.database.matches(entity).next().is_some()
     }
@@ -163,6 +181,10 @@ impl Participant {
         let Some(ours) = self.locals.get(&local).filter(|local| is_known && !local.ends) else { return };
         let Some(theirs) = self.database.endpoint(remote).map(Arc::clone) else { return };
         let (kind, data) = (ours.kind, Arc::clone(&ours.data));
+        // It may have ended since it was found, and be one of another topic now.
+        if theirs.topic_name != data.topic_name {
+            return;
+        }
         let verdict = match kind {
             LocalKind::Writer(_) => check(&data, &theirs, true).and_then(|()| self.check_acks(&theirs)),
             LocalKind::Reader(_) => check(&theirs, &data, false),
@@ -301,10 +323,11 @@ impl Participant {
 
     /// Has a peer acknowledged what it was told of a local endpoint? One that is told nothing counts as if it had.
     fn is_known_to(&self, local: EntityId, prefix: GuidPrefix) -> bool {
-        self.has_heard(prefix, local.is_writer(), self.announced(local))
+        let announced = self.announced(local);
+        announced != SequenceNumber::ZERO && self.has_heard(prefix, local.is_writer(), announced)
     }
 
-    /// The change that last told of a local endpoint.
+    /// The change that last told of a local endpoint; 0 before the first.
     fn announced(&self, local: EntityId) -> SequenceNumber {
         self.locals.get(&local).map_or(SequenceNumber::ZERO, |local| local.announced)
     }
@@ -334,6 +357,13 @@ impl Participant {
             }
             self.greet(now, next.local, next.remote);
         }
+    }
+
+    /// The first change that tells of a local endpoint has left: who is told nothing of it knows it as well as it ever will.
+    pub(super) fn greet_untold(&mut self, now: Time, local: EntityId) {
+        let waiting = self.database.peers.values().filter(|peer| !peer.greetings.is_empty());
+        let waiting: Vec<GuidPrefix> = waiting.map(|peer| peer.data.guid_prefix).collect();
+        waiting.into_iter().for_each(|prefix| self.greet_known(now, prefix, local.is_writer()));
     }
 
     /// Another change than `before` tells of a local endpoint now.

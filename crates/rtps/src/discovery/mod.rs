@@ -41,7 +41,7 @@ use matches::Matches;
 
 pub use endpoint_data::EndpointData;
 pub(crate) use fragmented::Announcements;
-pub(crate) use matching::Found;
+pub(crate) use matching::{Found, Unmatched};
 pub use naming::{Named, process, push_process};
 pub use participant_data::{ParticipantData, builtin_endpoint};
 pub(crate) use spdp::Spdp;

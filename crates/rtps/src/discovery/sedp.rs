@@ -135,7 +135,7 @@ impl Participant {
         }
     }
 
-    /// Announces a new local endpoint, which is to be matched with all that is known.
+    /// Begins to match a new local endpoint with all that is known.
     pub(crate) fn add_local(
         &mut self,
         now: Time,
@@ -154,8 +154,8 @@ impl Participant {
             guid.entity,
             Local { data: Arc::new(data), kind, ends: false, announced: SequenceNumber::ZERO },
         );
-        self.announce_local(now, guid.entity, sink);
-        self.match_local_endpoint(guid.entity);
+        self.await_matches(now, guid.entity, sink);
+        self.match_more(now, sink);
     }
 
     /// Tells the peers of a local endpoint.
@@ -169,6 +169,9 @@ impl Participant {
         if let Some(local) = self.locals.get_mut(&entity) {
             let before = std::mem::replace(&mut local.announced, announced);
             self.announce_by(entity, before, announced);
+            if before == SequenceNumber::ZERO {
+                self.greet_untold(now, entity);
+            }
         }
     }
 
@@ -177,6 +180,7 @@ impl Participant {
         if entity.is_builtin() || !self.locals.contains_key(&entity) {
             return;
         }
+        self.unmatched.retain(|unmatched| unmatched.local != entity);
         while self.part_more(entity) {}
         self.database.refusals.retain(|(_, local), _| *local != entity);
         let guid = Guid::new(self.config.guid_prefix, entity);
