@@ -2,10 +2,10 @@
 
 use std::net::Ipv4Addr;
 
-use taut_base::{GuidPrefix, Locator, Time};
+use taut_base::{Guid, GuidPrefix, Locator, Time};
 use taut_mem::Bytes;
 use taut_port::{Frame, Loopback, Port, Traffic};
-use taut_qos::{EndpointQos, History};
+use taut_qos::{EndpointQos, History, ReliabilityKind};
 
 use crate::{Config, EndpointConfig, Offer, Participant, ReaderIndex, Sink, TxClass, limits};
 
@@ -296,6 +296,34 @@ fn an_endpoint_of_its_own_is_announced_when_it_can_hear_all_that_it_matches() {
     both.ends[0].delete_reader(Both::NOW, reader, &mut Nowhere);
     both.settle();
     assert_eq!(both.ends[1].database().endpoints().count(), 0);
+}
+
+#[test]
+fn an_endpoint_of_its_own_says_nothing_before_it_is_announced() {
+    let reliable = || {
+        let mut reliable = endpoint();
+        reliable.qos.reliability.kind = ReliabilityKind::Reliable;
+        reliable
+    };
+    let mut both = Both::new();
+    for _ in 0..=limits::LOCAL_STEP {
+        both.ends[1].create_reader(Both::NOW, reliable(), &mut Nowhere);
+    }
+    both.settle();
+    both.ends[0].create_writer(Both::NOW, reliable(), &mut Nowhere);
+    both.settle();
+    both.ends[0].match_more(Both::NOW, &mut Nowhere);
+    both.settle();
+    assert_eq!(both.ends[1].counters().unmatched_writer, 0, "nobody would listen");
+    // One that is told nothing of it is not waited for.
+    let [own, peer] = &mut both.ends;
+    let told = own.builtin.pairs()[0];
+    let theirs = Guid::new(peer.config().guid_prefix, told.remote_reader);
+    own.writers.get_mut(told.writer.0).unwrap().unmatch_reader(theirs);
+    own.create_writer(Both::NOW, reliable(), &mut Nowhere);
+    own.match_more(Both::NOW, &mut Nowhere);
+    both.settle();
+    assert!(both.ends[1].counters().unmatched_writer > 0);
 }
 
 #[test]
