@@ -79,7 +79,11 @@ pub fn run(network: &Network, options: &DoctorArguments) -> Result<End, Failure>
 fn undo(system: &System, options: &DoctorArguments) -> Result<End, Failure> {
     let mut ledger = ledger("taut doctor --undo")?;
     let mut changes = options.forget.as_deref().map_or(Ok(Vec::new()), |name| ledger.forget(name))?;
-    changes.extend(ledger.undo(system)?);
+    // That is done, whatever comes of the rest.
+    print_changes(&changes, options.json)?;
+    let undone = ledger.undo(system)?;
+    print_changes(&undone, options.json)?;
+    changes.extend(undone);
     if changes.is_empty() && !store::is_root() && store::has_of_root("doctor") {
         return Err(Failure::Wrong(
             "nothing that you have changed; what root has, root takes back: `sudo taut doctor --undo`".into(),
@@ -88,7 +92,6 @@ fn undo(system: &System, options: &DoctorArguments) -> Result<End, Failure> {
     if changes.is_empty() && !options.json {
         output::line("nothing to undo")?;
     }
-    print_changes(&changes, options.json)?;
     ended(&changes, &[])
 }
 
