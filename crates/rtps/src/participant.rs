@@ -362,7 +362,12 @@ impl Participant {
 
     /// Is there something to send of class `lowest` or above?
     pub fn has_work(&self, lowest: TxClass) -> bool {
-        self.schedule.has_work(lowest)
+        self.schedule.has_work(self.lowest(lowest))
+    }
+
+    /// The lowest class that is sent now: discovery says nothing while a new endpoint is being matched.
+    fn lowest(&self, lowest: TxClass) -> TxClass {
+        if self.unmatched.is_empty() { lowest } else { lowest.min(TxClass::Liveliness) }
     }
 
     /// What waits to be sent of fresh changes is all of a burst: after a pause its last heartbeat asks for acknowledgements,
@@ -384,6 +389,7 @@ impl Participant {
         lowest: TxClass,
         budget: usize,
     ) -> Progress {
+        let lowest = self.lowest(lowest);
         let Participant {
             message, schedule, writers, readers, spdp, timers, builtin, database, flow, ..
         } = self;
@@ -447,8 +453,8 @@ impl Participant {
         Progress { calls, more: self.schedule.has_work(lowest) }
     }
 
-    /// Creates a writer, and matches it with the first of the readers that are known: [`Participant::match_more`] with the rest,
-    /// and announces it then.
+    /// Creates a writer, announces it, and matches it with the first of the readers that are known; [`Participant::match_more`]
+    /// matches it with the rest, and has to be called until it has.
     pub fn create_writer(&mut self, now: Time, endpoint: EndpointConfig, sink: &mut dyn Sink) -> WriterIndex {
         let entity = self.take_entity(true, endpoint.keyed);
         let guid = Guid::new(self.config.guid_prefix, entity);
@@ -477,8 +483,8 @@ impl Participant {
         }
     }
 
-    /// Creates a reader, and matches it with the first of the writers that are known: [`Participant::match_more`] with the rest,
-    /// and announces it then.
+    /// Creates a reader, announces it, and matches it with the first of the writers that are known; [`Participant::match_more`]
+    /// matches it with the rest, and has to be called until it has.
     pub fn create_reader(&mut self, now: Time, endpoint: EndpointConfig, sink: &mut dyn Sink) -> ReaderIndex {
         let entity = self.take_entity(false, endpoint.keyed);
         let guid = Guid::new(self.config.guid_prefix, entity);

@@ -289,6 +289,7 @@ fn an_endpoint_of_its_own_is_announced_when_it_can_hear_all_that_it_matches() {
     let reader = both.ends[0].create_reader(Both::NOW, endpoint(), &mut Nowhere);
     both.settle();
     assert_eq!(both.ends[1].database().endpoints().count(), 0, "one is yet to be matched");
+    assert!(!both.ends[0].has_work(TxClass::Discovery), "nobody tries to say it meanwhile");
     assert!(!both.ends[0].match_more(Both::NOW, &mut Nowhere));
     both.settle();
     assert_eq!(both.ends[1].database().endpoints().count(), 1);

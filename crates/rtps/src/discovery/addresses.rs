@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time};
+use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, Time};
 
 use super::locators::{groups, is_usable, nearest};
 use super::stranded::{is_stranded, kept_addresses};
@@ -77,12 +77,11 @@ impl Participant {
     /// Endpoints name their addresses themselves: those are told anew, too.
     fn move_locals(&mut self, now: Time, sink: &mut dyn Sink) {
         let locals = self.locals.iter_mut().filter(|(entity, _)| !entity.is_builtin());
-        // Those that are not announced yet are in a moment.
         let moved: Vec<EntityId> = locals
-            .filter_map(|(entity, local)| {
+            .map(|(entity, local)| {
                 let unicast = self.config.addresses.unicast_of(local.data.qos.transport_priority);
                 Arc::make_mut(&mut local.data).unicast_locators = unicast.to_vec();
-                (local.announced != SequenceNumber::ZERO).then_some(*entity)
+                *entity
             })
             .collect();
         moved.into_iter().for_each(|entity| self.announce_local(now, entity, sink));

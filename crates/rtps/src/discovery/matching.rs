@@ -87,9 +87,9 @@ pub(crate) struct Unmatched {
 }
 
 impl Participant {
-    /// A new local endpoint is to be matched with all known endpoints of its topic, and then announced: who learns of it says
-    /// at once what it has to say, once.
-    pub(super) fn await_matches(&mut self, now: Time, local: EntityId, sink: &mut dyn Sink) {
+    /// A new local endpoint is to be matched with all known endpoints of its topic. Discovery says nothing before: who learns of
+    /// it says at once what it has to say, once.
+    pub(super) fn await_matches(&mut self, local: EntityId) {
         let Some(data) = self.locals.get(&local).map(|local| &local.data) else { return };
         let remote = self.database.by_topic.get(&data.topic_name).into_iter().flatten().copied();
         let own = self.config.guid_prefix;
@@ -97,29 +97,27 @@ impl Participant {
         let others = remote.chain(same_participant);
         let mut candidates: Vec<Guid> =
             others.filter(|guid| guid.entity.is_writer() != local.is_writer()).collect();
-        if candidates.is_empty() {
-            return self.announce_local(now, local, sink);
+        if !candidates.is_empty() {
+            candidates.reverse();
+            self.unmatched.push_back(Unmatched { local, candidates });
         }
-        candidates.reverse();
-        self.unmatched.push_back(Unmatched { local, candidates });
     }
 
-    /// Matches local endpoints that were created with what there was of their topics, the first ones first, and announces those
-    /// for which that is done. `false` once all are. *Cost*: [`limits::LOCAL_STEP`] matches; between two steps others may have
-    /// their turn.
+    /// Matches local endpoints that were created with what there was of their topics, the first ones first. `false` once all
+    /// are. *Cost*: [`limits::LOCAL_STEP`] matches; between two steps others may have their turn, but for discovery, which says
+    /// nothing until all are.
     pub fn match_more(&mut self, now: Time, sink: &mut dyn Sink) -> bool {
         for _ in 0..limits::LOCAL_STEP {
-            let Some(next) = self.unmatched.front_mut() else { break };
-            let (local, other, is_last) = (next.local, next.candidates.pop(), next.candidates.is_empty());
+            let Some(Unmatched { local, candidates }) = self.unmatched.front_mut() else { break };
+            let (local, other) = (*local, candidates.pop());
+            if candidates.is_empty() {
+                self.unmatched.pop_front();
+            }
             match other {
                 Some(other) if other.prefix != self.config.guid_prefix => self.try_match(now, local, other),
                 Some(other) if local.is_writer() => self.try_match_within(now, local, other.entity, sink),
                 Some(other) => self.try_match_within(now, other.entity, local, sink),
                 None => {}
-            }
-            if is_last {
-                self.unmatched.pop_front();
-                self.announce_local(now, local, sink);
             }
         }
         self.is_matching()
@@ -323,11 +321,10 @@ impl Participant {
 
     /// Has a peer acknowledged what it was told of a local endpoint? One that is told nothing counts as if it had.
     fn is_known_to(&self, local: EntityId, prefix: GuidPrefix) -> bool {
-        let announced = self.announced(local);
-        announced != SequenceNumber::ZERO && self.has_heard(prefix, local.is_writer(), announced)
+        self.has_heard(prefix, local.is_writer(), self.announced(local))
     }
 
-    /// The change that last told of a local endpoint; 0 before the first.
+    /// The change that last told of a local endpoint.
     fn announced(&self, local: EntityId) -> SequenceNumber {
         self.locals.get(&local).map_or(SequenceNumber::ZERO, |local| local.announced)
     }
@@ -357,13 +354,6 @@ impl Participant {
             }
             self.greet(now, next.local, next.remote);
         }
-    }
-
-    /// The first change that tells of a local endpoint has left: who is told nothing of it knows it as well as it ever will.
-    pub(super) fn greet_untold(&mut self, now: Time, local: EntityId) {
-        let waiting = self.database.peers.values().filter(|peer| !peer.greetings.is_empty());
-        let waiting: Vec<GuidPrefix> = waiting.map(|peer| peer.data.guid_prefix).collect();
-        waiting.into_iter().for_each(|prefix| self.greet_known(now, prefix, local.is_writer()));
     }
 
     /// Another change than `before` tells of a local endpoint now.

@@ -135,7 +135,7 @@ impl Participant {
         }
     }
 
-    /// Begins to match a new local endpoint with all that is known.
+    /// Announces a new local endpoint, and begins to match it with all that is known.
     pub(crate) fn add_local(
         &mut self,
         now: Time,
@@ -154,7 +154,8 @@ impl Participant {
             guid.entity,
             Local { data: Arc::new(data), kind, ends: false, announced: SequenceNumber::ZERO },
         );
-        self.await_matches(now, guid.entity, sink);
+        self.announce_local(now, guid.entity, sink);
+        self.await_matches(guid.entity);
         self.match_more(now, sink);
     }
 
@@ -169,9 +170,6 @@ impl Participant {
         if let Some(local) = self.locals.get_mut(&entity) {
             let before = std::mem::replace(&mut local.announced, announced);
             self.announce_by(entity, before, announced);
-            if before == SequenceNumber::ZERO {
-                self.greet_untold(now, entity);
-            }
         }
     }
 
