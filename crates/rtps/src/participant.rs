@@ -500,48 +500,6 @@ impl Participant {
         ReaderIndex(self.readers.next_index())
     }
 
-    /// The topic of a local endpoint.
-    pub fn topic_of(&self, entity: EntityId) -> Option<&str> {
-        self.locals.get(&entity).map(|local| local.data.topic_name.as_str())
-    }
-
-    /// What a local or a discovered endpoint announces.
-    pub fn endpoint(&self, guid: Guid) -> Option<&std::sync::Arc<crate::discovery::EndpointData>> {
-        match self.local(guid) {
-            Some(local) => Some(&local.data),
-            None => self.database.endpoint(guid),
-        }
-    }
-
-    /// The place of a local writer.
-    pub fn local_writer(&self, guid: Guid) -> Option<WriterIndex> {
-        self.local(guid)?.kind.writer()
-    }
-
-    /// The local readers that are matched with a writer of another participant.
-    pub fn readers_of(&self, writer: Guid) -> &[ReaderIndex] {
-        self.sources.get(&writer).map_or(&[], Vec::as_slice)
-    }
-
-    /// The place of a local reader.
-    pub fn local_reader(&self, guid: Guid) -> Option<ReaderIndex> {
-        self.local(guid)?.kind.reader()
-    }
-
-    fn local(&self, guid: Guid) -> Option<&Local> {
-        self.locals.get(&guid.entity).filter(|_| guid.prefix == self.config.guid_prefix)
-    }
-
-    /// The local endpoints with what they announce, built-in ones left out.
-    pub fn local_endpoints(&self) -> impl Iterator<Item = &std::sync::Arc<crate::discovery::EndpointData>> {
-        self.locals.iter().filter(|(entity, _)| !entity.is_builtin()).map(|(_, local)| &local.data)
-    }
-
-    /// Everything that discovery has found.
-    pub fn database(&self) -> &Database {
-        &self.database
-    }
-
     /// A name that no endpoint has. Keys have 24 bits: after so many endpoints they come around, and some may still be there.
     /// It ends, as there are far fewer endpoints at a time than keys: no more names are looked at than endpoints, and one.
     fn take_entity(&mut self, is_writer: bool, keyed: bool) -> EntityId {

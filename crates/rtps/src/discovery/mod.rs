@@ -32,6 +32,7 @@ use std::sync::Arc;
 use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time};
 use taut_qos::Incompatibility;
 
+use crate::participant::Participant;
 use crate::recent::RecentMap;
 use crate::{ReaderIndex, WriterIndex};
 
@@ -231,6 +232,50 @@ impl LocalKind {
             LocalKind::Writer(_) => None,
             LocalKind::Reader(index) => Some(index),
         }
+    }
+}
+
+impl Participant {
+    /// The topic of a local endpoint.
+    pub fn topic_of(&self, entity: EntityId) -> Option<&str> {
+        self.locals.get(&entity).map(|local| local.data.topic_name.as_str())
+    }
+
+    /// What a local or a discovered endpoint announces.
+    pub fn endpoint(&self, guid: Guid) -> Option<&Arc<EndpointData>> {
+        match self.local(guid) {
+            Some(local) => Some(&local.data),
+            None => self.database.endpoint(guid),
+        }
+    }
+
+    /// The place of a local writer.
+    pub fn local_writer(&self, guid: Guid) -> Option<WriterIndex> {
+        self.local(guid)?.kind.writer()
+    }
+
+    /// The local readers that are matched with a writer of another participant.
+    pub fn readers_of(&self, writer: Guid) -> &[ReaderIndex] {
+        self.sources.get(&writer).map_or(&[], Vec::as_slice)
+    }
+
+    /// The place of a local reader.
+    pub fn local_reader(&self, guid: Guid) -> Option<ReaderIndex> {
+        self.local(guid)?.kind.reader()
+    }
+
+    fn local(&self, guid: Guid) -> Option<&Local> {
+        self.locals.get(&guid.entity).filter(|_| guid.prefix == self.config.guid_prefix)
+    }
+
+    /// The local endpoints with what they announce, built-in ones left out.
+    pub fn local_endpoints(&self) -> impl Iterator<Item = &Arc<EndpointData>> {
+        self.locals.iter().filter(|(entity, _)| !entity.is_builtin()).map(|(_, local)| &local.data)
+    }
+
+    /// Everything that discovery has found.
+    pub fn database(&self) -> &Database {
+        &self.database
     }
 }
 
