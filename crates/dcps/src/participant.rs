@@ -108,7 +108,11 @@ impl DomainParticipant {
 
     /// Handles timers that are due, at most so many. Returns how many: if that is all, there may be more.
     pub fn on_timeout(&mut self, now: Time, budget: usize) -> usize {
-        let handled = self.core.on_timeout(now, budget);
+        let mut handled = self.core.on_timeout(now, budget);
+        // Discovery waits for that, and who has created the endpoint may be kept from running.
+        if self.core.is_matching() && self.match_more(now) {
+            handled = budget;
+        }
         self.look_at_deadlines(now);
         self.handle_events(now);
         handled

@@ -8,7 +8,7 @@ use taut_mem::{Bytes, Region};
 use taut_port::{Frame, Traffic};
 use taut_qos::{DataReaderQos, EndpointQos, ReliabilityKind, ResourceLimits, SubscriberQos, TopicQos};
 use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
-use taut_rtps::{Config, ReaderIndex};
+use taut_rtps::{Config, ReaderIndex, limits};
 use taut_wire::{DataHeader, Endian, Heartbeat, InlineQos, PayloadKind, StatusInfo, write_message_header};
 
 use crate::reader_cache_tests::handle;
@@ -86,6 +86,23 @@ fn read_with(participant: &mut DomainParticipant, qos: DataReaderQos) -> ReaderI
     let reader = participant.create_reader(Time(0), endpoint);
     participant.on_frame(Time(0), &announcement(1, &[]));
     reader
+}
+
+/// Who has created it may be kept from running, and discovery says nothing meanwhile.
+#[test]
+fn whoever_drives_goes_on_with_an_endpoint_that_is_half_matched() {
+    const STEP: u32 = limits::LOCAL_STEP as u32;
+    let (mut participant, _) = reading();
+    for number in 1..=3 * STEP {
+        participant.on_frame(Time(0), &publication(number.into(), number, 0));
+        while participant.on_timeout(Time(0), 100) > 0 {}
+    }
+    let reader = read_with(&mut participant, DataReaderQos::default().keep_all().exclusive());
+    for step in 1..=3 {
+        let matched = participant.reader(reader).unwrap().subscription_matched.current_count;
+        assert_eq!((matched, participant.is_matching()), (step * STEP, step < 3));
+        assert_eq!(participant.on_timeout(Time(0), 100) == 100, step == 1, "there is more");
+    }
 }
 
 #[test]

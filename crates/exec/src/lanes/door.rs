@@ -260,9 +260,9 @@ impl Table {
     }
 
     /// Somebody has rung: most likely a writer whose lane leads to the door that something came to last, but perhaps one that
-    /// waits for room, whom nobody finds but who looks at all.
+    /// waits for room, whom nobody finds but who looks at all. Few lanes are looked at in each step.
     pub fn note_rung(&self) {
-        if !self.owes_look.swap(true, Ordering::SeqCst) {
+        if !self.are_few() && !self.owes_look.swap(true, Ordering::SeqCst) {
             self.has_looked_there.store(false, Ordering::SeqCst);
         }
     }
@@ -286,7 +286,7 @@ impl Table {
     /// The door that something came to last, if more has come where many lanes are to be looked at; once before each look at
     /// all, for which who waits there need not wait then. *Cost*: one load mostly.
     pub fn likely_wanted(&self) -> Option<Arc<Door>> {
-        if !self.owes_look() || self.are_few() || self.has_looked_there.swap(true, Ordering::SeqCst) {
+        if !self.owes_look() || self.has_looked_there.swap(true, Ordering::SeqCst) {
             return None;
         }
         let last = ReaderIndex(self.last_found.load(Ordering::SeqCst));
