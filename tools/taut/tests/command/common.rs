@@ -22,6 +22,16 @@ pub fn bare(arguments: &str) -> Command {
     command
 }
 
+/// Is strace here, by which a test kills at the call that it chooses?
+pub fn has_strace() -> bool {
+    let is_here = Command::new("strace").arg("-V").output().is_ok_and(|ended| ended.status.success());
+    if !is_here {
+        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "it needs strace");
+        println!("LEFT OUT: it needs strace");
+    }
+    is_here
+}
+
 /// What a command that has ended says.
 pub struct Ended {
     pub code: Option<i32>,

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{Ended, bare, objects, run, taut};
+use crate::common::{Ended, bare, has_strace, objects, run, taut};
 
 /// Two interfaces with a route to the groups of discovery, and nothing else; `$taut` is the command. Ends with the first line that fails.
 const NETWORK: &str = "set -eu
@@ -398,8 +398,7 @@ value",
 /// recorded that this is written.
 #[test]
 fn a_second_fix_that_is_killed() {
-    if !Command::new("strace").arg("-V").output().is_ok_and(|ended| ended.status.success()) {
-        println!("LEFT OUT: it needs strace");
+    if !has_strace() {
         return;
     }
     let Some(ended) = in_namespace(

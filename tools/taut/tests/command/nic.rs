@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::common::{Ended, bare, objects, run};
+use crate::common::{Ended, bare, has_strace, objects, run};
 
 /// The pair, a /run and a /sys of this network, and a file; `$taut` is the command. `now` tells what the kernel says
 /// of nic0, of XPS whether the first processor sends by queue 1. Ends with the first line that fails.
@@ -199,8 +199,7 @@ now",
 /// messages to the kernel around the first of these.
 #[test]
 fn a_second_apply_that_is_killed() {
-    if !Command::new("strace").arg("-V").output().is_ok_and(|ended| ended.status.success()) {
-        println!("LEFT OUT: it needs strace");
+    if !has_strace() {
         return;
     }
     let Some(ended) = in_namespace(
