@@ -33,6 +33,7 @@ interop: ## The matrix against other implementations only
 	@scripts/test.sh release interop-build interop interop-ipv6 interop-move interop-critical
 
 testbed: ## Two namespaces with a cable, for what goes past the kernel (scripts/testbed.sh down)
+	@scripts/setup.sh test
 	@scripts/testbed.sh up
 
 test-bypass: ## All tests of what goes past the kernel, as root

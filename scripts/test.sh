@@ -43,7 +43,7 @@ interop-xdp   | root,pkgs | 600  | interop/run.py     | python3 interop/run.py -
 interop-dpdk  | root,pkgs | 1500 | interop/run.py     | cargo build --quiet --release --package taut-interop-peer --features dpdk && python3 interop/run.py --dpdk --jobs 1 --only '*-keyed-volatile-*' && python3 interop/run.py --dpdk --ipv6 --jobs 1
 STEPS
     # Part of `tests`, for who wants no other.
-    [ "${1:-}" != all ] || echo 'bypass | root | 900 | | cargo test --quiet -p taut-netlink -p taut-ethernet -p taut-xdp -p taut-port-xdp -p taut-nic -p taut-netd && cargo test --quiet -p taut --test xdp --test netd && cargo test --quiet -p taut-cli --test command nic:: && cargo test --quiet -p taut-perf-peer-floor --test xdp'
+    [ "${1:-}" != all ] || echo 'bypass | root | 900 | | cargo test --quiet -p taut-netlink -p taut-ethernet -p taut-xdp -p taut-port-xdp -p taut-nic -p taut-netd && cargo test --quiet -p taut --test xdp --test netd && cargo test --quiet -p taut-cli --test command -- nic:: netd:: xdp && cargo test --quiet -p taut-perf-peer-floor --test xdp'
 }
 
 # Prints why a step cannot run here; nothing if it can.

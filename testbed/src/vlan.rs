@@ -25,6 +25,26 @@ pub fn leave_tags(end: End) {
     }
 }
 
+/// Has the kernel count what comes by the interface of that end with each of these tags.
+pub fn count_tags(pair: &Pair, end: End, tags: &[String]) {
+    pair.enter(end);
+    let mut words = format!(
+        "add table netdev tags; add chain netdev tags come {{ type filter hook ingress device {} priority 0; }};",
+        end.name()
+    );
+    tags.iter().for_each(|tag| words += &format!("add rule netdev tags come {tag} counter;"));
+    assert!(Command::new("nft").arg(words).status().expect("nftables").success());
+}
+
+/// The counts, in the same order.
+pub fn counted(pair: &Pair, end: End) -> Vec<u64> {
+    pair.enter(end);
+    let listed = Command::new("nft").args(["list", "table", "netdev", "tags"]).output().expect("nftables");
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let counts = listed.split("counter packets ").skip(1).filter_map(|rest| rest.split(' ').next());
+    counts.map(|count| count.parse().unwrap()).collect()
+}
+
 /// Runs `test` with a pair that has one at each end. Left out, with `CI=true` too, where the kernel has no such interfaces.
 pub fn with_vlans(name: &str, test: impl FnOnce(&Pair) + Send + 'static) {
     let called = name.to_owned();

@@ -98,9 +98,7 @@ impl Program {
         };
         let fd = loaded.map_err(rejected)?;
         let tag = bpf::tag(fd.as_fd()).map_err(|errno| refused("bpf(BPF_OBJ_GET_INFO_BY_FD)", errno))?;
-        if !tags(mode).contains(&tag) {
-            return Err(Error::OtherProgram { tag });
-        }
+        meant(mode, tag)?;
         if let Ours::Networks(networks) = &ours {
             networks.update(network.into(), 1).map_err(|errno| refused("bpf(BPF_MAP_UPDATE_ELEM)", errno))?;
         }
@@ -209,6 +207,11 @@ fn rejected((errno, log): (Errno, String)) -> Error {
     Error::ProgramRejected { log: text }
 }
 
+/// Is a program that the kernel knows by this tag the one that this build means?
+fn meant(mode: Mode, tag: [u8; 8]) -> Result<(), Error> {
+    if tags(mode).contains(&tag) { Ok(()) } else { Err(Error::OtherProgram { tag }) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,5 +237,20 @@ mod tests {
     fn an_unknown_tag_is_shown_in_full() {
         let text = Error::OtherProgram { tag: [0, 1, 0xfe, 3, 4, 5, 6, 7] }.to_string();
         assert!(text.contains("0001fe0304050607"), "{text}");
+    }
+
+    #[test]
+    fn a_program_of_another_tag_is_not_taken() {
+        for mode in [Mode::L3, Mode::L2] {
+            for tag in tags(mode) {
+                assert!(meant(mode, tag).is_ok());
+                let mut other = tag;
+                other[7] ^= 1;
+                let refused = meant(mode, other);
+                assert!(matches!(refused, Err(Error::OtherProgram { tag }) if tag == other), "{refused:?}");
+            }
+        }
+        let of_the_other = meant(Mode::L2, tags(Mode::L3)[0]);
+        assert!(matches!(of_the_other, Err(Error::OtherProgram { .. })), "{of_the_other:?}");
     }
 }

@@ -3,6 +3,7 @@
 //! Needs root for two network namespaces. Without it the test says that it is left out; with `CI=true` that is a failure.
 
 mod critical;
+mod start;
 mod vlan;
 
 use std::io::{BufRead, BufReader};
@@ -425,28 +426,45 @@ fn losses_are_repaired_over_ipv6() {
     losses("dpdk: losses_are_repaired_over_ipv6", "net_af_packet25,iface=xa", ON_CABLE_V6, group);
 }
 
-/// The layer without IP is one, whoever moves the frames.
+/// The layer without IP is one, whoever moves the frames: a device, and AF_XDP at the other end.
+fn without_ip_by_xdp(pair: &Pair, number: u32, xdp_mode: XdpMode) -> [DomainParticipant; 2] {
+    let base = || Config { local: false, report: false, ..Config::default() };
+    pair.enter(End::A);
+    ip("address flush dev xa");
+    let device = Config { dpdk_device: format!("net_af_packet{number},iface=xa"), ..base() };
+    let device = DomainParticipant::with_config(&device).unwrap();
+    pair.enter(End::B);
+    ip("address flush dev xb");
+    let xdp = Config { xdp_interface: "xb".into(), xdp_layer: XdpLayer::Bare, xdp_mode, ..base() };
+    let xdp = DomainParticipant::with_config(&xdp).unwrap();
+    send(&device, &xdp, "There");
+    send(&xdp, &device, "Back");
+    for of in [&device, &xdp] {
+        let frames = of.stats().frames.unwrap();
+        assert!(frames.bytes_in > 1 << 20 && frames.bytes_out > 1 << 20, "{frames:?}");
+        // What the kernels say to each other comes by a packet socket, too, and is not ours.
+        assert_eq!([frames.malformed, frames.damaged, frames.errors], [0; 3], "{frames:?}");
+    }
+    [device, xdp]
+}
+
 #[test]
 fn peers_without_ip_may_have_it_by_xdp() {
     with_pair("peers_without_ip_may_have_it_by_xdp", ["", ""], |pair| {
         for (number, xdp_mode) in [(15, XdpMode::Native), (16, XdpMode::Generic)] {
-            let base = || Config { local: false, report: false, ..Config::default() };
-            pair.enter(End::A);
-            ip("address flush dev xa");
-            let device = Config { dpdk_device: format!("net_af_packet{number},iface=xa"), ..base() };
-            let device = DomainParticipant::with_config(&device).unwrap();
-            pair.enter(End::B);
-            ip("address flush dev xb");
-            let xdp = Config { xdp_interface: "xb".into(), xdp_layer: XdpLayer::Bare, xdp_mode, ..base() };
-            let xdp = DomainParticipant::with_config(&xdp).unwrap();
-            send(&device, &xdp, "There");
-            send(&xdp, &device, "Back");
-            for of in [&device, &xdp] {
-                let frames = of.stats().frames.unwrap();
-                assert!(frames.bytes_in > 1 << 20 && frames.bytes_out > 1 << 20, "{frames:?}");
-                // What the kernels say to each other comes by a packet socket, too, and is not ours.
-                assert_eq!([frames.malformed, frames.damaged, frames.errors], [0; 3], "{frames:?}");
-            }
+            without_ip_by_xdp(pair, number, xdp_mode);
+        }
+    });
+}
+
+/// One frame of twenty is lost, in both directions.
+#[test]
+fn losses_are_repaired_without_ip() {
+    with_losses("dpdk: losses_are_repaired_without_ip", 20, |pair| {
+        let ends = without_ip_by_xdp(pair, 26, XdpMode::Native);
+        let [device, xdp] = ends.map(|of| of.stats().frames.unwrap());
+        for (sent, come) in [(device, xdp), (xdp, device)] {
+            assert!(sent.datagrams_out > come.datagrams_in + 20, "some are lost: {sent:?}, {come:?}");
         }
     });
 }

@@ -1,9 +1,7 @@
 //! Devices whose frames have the tag of a VLAN (IEEE 802.1Q), by packet sockets: the kernel has seen the tags of what comes.
 
-use std::process::Command;
-
 use taut::{Config, DomainParticipant};
-use taut_testbed::vlan::{name, with_vlans};
+use taut_testbed::vlan::{count_tags, counted, name, with_vlans};
 use taut_testbed::{End, Pair, await_that, ip, with_pair};
 
 use crate::{IP, IPV6, send, send_with};
@@ -22,26 +20,6 @@ fn device(pair: &Pair, end: End, number: u32, vlan: Option<u16>, address: &str) 
         ..Config::default()
     };
     DomainParticipant::with_config(&config).unwrap()
-}
-
-/// Has the kernel count what comes by the interface of that end with each of these tags.
-fn count_tags(pair: &Pair, end: End, tags: &[String]) {
-    pair.enter(end);
-    let mut words = format!(
-        "add table netdev tags; add chain netdev tags come {{ type filter hook ingress device {} priority 0; }};",
-        end.name()
-    );
-    tags.iter().for_each(|tag| words += &format!("add rule netdev tags come {tag} counter;"));
-    assert!(Command::new("nft").arg(words).status().expect("nftables").success());
-}
-
-/// The counts, in the same order.
-fn counted(pair: &Pair, end: End) -> Vec<u64> {
-    pair.enter(end);
-    let listed = Command::new("nft").args(["list", "table", "netdev", "tags"]).output().expect("nftables");
-    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-    let counts = listed.split("counter packets ").skip(1).filter_map(|rest| rest.split(' ').next());
-    counts.map(|count| count.parse().unwrap()).collect()
 }
 
 #[test]

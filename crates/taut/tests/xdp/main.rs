@@ -21,6 +21,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 
 use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Qos, XdpLayer, XdpMode};
+use taut_testbed::vlan::{count_tags, counted};
 use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_losses, with_pair};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
@@ -355,13 +356,22 @@ fn either_side_alone() {
 #[test]
 fn frames_with_a_priority() {
     with_pair("frames_with_a_priority", ["", ""], |pair| {
+        let tags = ["vlan id 0 vlan pcp 6", "vlan pcp != 6", "ether type ip udp dport 7411"];
+        count_tags(pair, End::B, &tags.map(String::from));
         for other in [None, Some(XdpMode::Native), Some(XdpMode::Generic)] {
             pair.enter(End::A);
             let config = Config { xdp_pcp: Some(6), ..config(End::A, Some(XdpMode::Native)) };
             let near = DomainParticipant::with_config(&config).unwrap();
             let mut stream = Stream::new([near, participant(pair, End::B, other)]);
             stream.is_past_kernel(0);
+            let before = counted(pair, End::B);
             stream.carries(&SIZES);
+            // What the other end's driver has for XDP the kernel does not count.
+            if other.is_none() {
+                let now = counted(pair, End::B);
+                assert!(now[0] - before[0] > 700, "{now:?} after {before:?}");
+                assert_eq!(now[1..], before[1..], "with another priority, or without a tag");
+            }
         }
     });
 }
