@@ -66,6 +66,19 @@ up() {
     done
 }
 
+# Whoever lacks something is told what, and nothing is made.
+refuses() {
+    local said
+    said=$(setpriv --reuid=65534 --clear-groups bash -c "$(cat scripts/testbed.sh)" scripts/testbed.sh up 2>&1) && {
+        echo "testbed: who is not root is not refused" >&2
+        return 1
+    }
+    [[ $said == *"it needs root for network namespaces"* ]] || {
+        echo "testbed: who is not root is told: $said" >&2
+        return 1
+    }
+}
+
 # What docs/past-the-kernel.md shows.
 run() {
     local taut=${CARGO_TARGET_DIR:-target}/release/taut
@@ -83,7 +96,7 @@ case "${1:-}" in
         ;;
     down) down ;;
     check) check && echo "testbed: all is there" ;;
-    test) check && run ;;
+    test) check && refuses && run ;;
     *)
         sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
         exit 2

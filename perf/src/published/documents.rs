@@ -146,10 +146,17 @@ pub(super) fn vanderbilt() -> Vec<Row<'static>> {
     }
     for count in [4, 8, 12] {
         for way in ["unicast", "multicast"] {
-            let label = format!("subscribers={count} {way} listener");
-            let is = move |r: &Record| r.workload == "fanout" && r.case == label;
             let published = if way == "multicast" { "scales with the subscribers" } else { "does not scale" };
-            rows.push(row(format!("1 KiB to {count} subscribers, {way}"), published, Figure::Samples, is));
+            for (bytes, wait) in
+                [(1_024, "listener"), (1_024, "waitset"), (64, "listener"), (16_384, "listener")]
+            {
+                let label = format!("subscribers={count} {way} {wait}");
+                let is = move |r: &Record| {
+                    r.workload == "fanout" && r.size_bytes == bytes && r.case == label
+                };
+                let what = format!("{} to {count} subscribers, {way}, {wait}", size(bytes));
+                rows.push(row(what, published, Figure::Samples, is));
+            }
         }
     }
     rows
