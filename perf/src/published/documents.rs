@@ -151,9 +151,7 @@ pub(super) fn vanderbilt() -> Vec<Row<'static>> {
                 [(1_024, "listener"), (1_024, "waitset"), (64, "listener"), (16_384, "listener")]
             {
                 let label = format!("subscribers={count} {way} {wait}");
-                let is = move |r: &Record| {
-                    r.workload == "fanout" && r.size_bytes == bytes && r.case == label
-                };
+                let is = move |r: &Record| r.workload == "fanout" && r.size_bytes == bytes && r.case == label;
                 let what = format!("{} to {count} subscribers, {way}, {wait}", size(bytes));
                 rows.push(row(what, published, Figure::Samples, is));
             }
