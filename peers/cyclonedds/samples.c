@@ -35,6 +35,8 @@ const dds_topic_descriptor_t *sample_descriptor(void)
         return &perf_Plain64_desc;
     case 256:
         return &perf_Plain256_desc;
+    case 512:
+        return &perf_Plain512_desc;
     case 1024:
         return &perf_Plain1024_desc;
     case 4096:

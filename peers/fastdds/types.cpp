@@ -1,5 +1,5 @@
 /* One class for each kind of the generated types; `plain` is a template over its
- * twelve sizes. */
+ * thirteen sizes. */
 #include "types.h"
 
 #include <string>
@@ -201,6 +201,8 @@ std::unique_ptr<SampleType> plain_type(uint32_t size)
         return plain<perf::Plain64, perf::Plain64PubSubType>();
     case 256:
         return plain<perf::Plain256, perf::Plain256PubSubType>();
+    case 512:
+        return plain<perf::Plain512, perf::Plain512PubSubType>();
     case 1024:
         return plain<perf::Plain1024, perf::Plain1024PubSubType>();
     case 4096:

@@ -123,7 +123,7 @@ static void set_number(struct kit_options *o, const char *key, const char *value
 /* Sizes that a type cannot have are absent, as ../README.md lists them. */
 static void check_size(const struct kit_options *o)
 {
-    static const uint32_t plain[] = {16,    64,      256,     1024,    4096,    8192,
+    static const uint32_t plain[] = {16,   64,    256,   512,     1024,    4096,   8192,
                                      16384, 65536, 1048576, 2097152, 4194304, 8388608};
     if (o->type == KIT_BYTES && o->size < 28)
         kit_absent("a sample of type bytes takes 28 bytes at least, not %u", o->size);

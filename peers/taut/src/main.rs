@@ -87,6 +87,7 @@ fn by_type(options: &Options, control: &Control) -> Result<Value, Stop> {
         ("plain", 16) => plain::<Plain16>(options, control),
         ("plain", 64) => plain::<Plain64>(options, control),
         ("plain", 256) => plain::<Plain256>(options, control),
+        ("plain", 512) => plain::<Plain512>(options, control),
         ("plain", 1_024) => plain::<Plain1024>(options, control),
         ("plain", 4_096) => plain::<Plain4096>(options, control),
         ("plain", 8_192) => plain::<Plain8192>(options, control),

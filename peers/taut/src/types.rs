@@ -111,6 +111,7 @@ macro_rules! plain {
 plain! {
     Plain64: "perf::Plain64", 40;
     Plain256: "perf::Plain256", 232;
+    Plain512: "perf::Plain512", 488;
     Plain1024: "perf::Plain1024", 1_000;
     Plain4096: "perf::Plain4096", 4_072;
     Plain8192: "perf::Plain8192", 8_168;
@@ -122,7 +123,7 @@ plain! {
     Plain8388608: "perf::Plain8388608", 8_388_584;
 }
 
-answered!(Plain64, Plain256, Plain1024, Plain4096, Plain8192, Plain16384, Plain65536: with itself);
+answered!(Plain64, Plain256, Plain512, Plain1024, Plain4096, Plain8192, Plain16384, Plain65536: with itself);
 
 /// The smallest: 16 bytes.
 #[derive(DdsType, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]

@@ -65,6 +65,7 @@ fn by_type(options: &Options, control: &Control) -> Result<Value, Stop> {
         ("plain", 16) => with_type::<Plain16>(options, control),
         ("plain", 64) => with_type::<Plain64>(options, control),
         ("plain", 256) => with_type::<Plain256>(options, control),
+        ("plain", 512) => with_type::<Plain512>(options, control),
         ("plain", 1_024) => with_type::<Plain1024>(options, control),
         ("plain", 4_096) => with_type::<Plain4096>(options, control),
         ("plain", 8_192) => with_type::<Plain8192>(options, control),

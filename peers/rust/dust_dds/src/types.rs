@@ -95,6 +95,7 @@ macro_rules! plain {
 plain! {
     Plain64: "perf::Plain64", 40;
     Plain256: "perf::Plain256", 232;
+    Plain512: "perf::Plain512", 488;
     Plain1024: "perf::Plain1024", 1_000;
     Plain4096: "perf::Plain4096", 4_072;
     Plain8192: "perf::Plain8192", 8_168;

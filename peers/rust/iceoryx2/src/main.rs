@@ -66,6 +66,7 @@ fn by_type(options: &Options, control: &Control) -> Result<Value, Stop> {
         ("plain", 16) => by_role::<Typed<Plain16>>(options, control),
         ("plain", 64) => by_role::<Typed<Plain<40>>>(options, control),
         ("plain", 256) => by_role::<Typed<Plain<232>>>(options, control),
+        ("plain", 512) => by_role::<Typed<Plain<488>>>(options, control),
         ("plain", 1_024) => by_role::<Typed<Plain<1_000>>>(options, control),
         ("plain", 4_096) => by_role::<Typed<Plain<4_072>>>(options, control),
         ("plain", 8_192) => by_role::<Typed<Plain<8_168>>>(options, control),
