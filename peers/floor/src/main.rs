@@ -53,9 +53,9 @@ fn info() -> Value {
         "built_with": BUILT_WITH,
         "note": "Bare system calls and bare memory: nothing is repaired, losses are counted. udp: connected \
                  sockets, receive buffer of 16 MiB where root allows it; variants sendmmsg and gso for pub and \
-                 sub. shm: a ring in a memfd, block is a futex. intra: the ring polled, with \
-                 block the core is given away after 1 us. listener and \
-                 waitset are the same blocking call. Variants futex, eventfd, cacheline are for shm and intra. simple and \
+                 sub. shm and intra: a ring in a memfd, block is a futex. listener and \
+                 waitset are the same blocking call. Variants futex, eventfd, cacheline are for shm and intra; the last is \
+                 polled, with block the core is given away after 1 us. simple and \
                  complex are the same number of bytes without structure, cdr is memcpy. xdp, xdp-l2: \
                  copy mode, native, one to one. dpdk, if it was built with it: memif, one to one, polls always.",
     })

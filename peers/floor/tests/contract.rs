@@ -151,19 +151,21 @@ fn shm_streams() {
 
 #[test]
 fn both_ends_in_one_process() {
-    for options in [
-        "--transport thread --size 64",
-        "--transport thread --size 65536 --type plain --loan yes",
-        "--transport intra --size 64",
-        "--transport intra --size 64 --variant futex",
-        "--transport intra --size 64 --variant eventfd",
-        "--transport intra --size 64 --variant cacheline",
-        "--transport intra --size 4096 --type plain --loan yes",
+    for (options, wait) in [
+        ("--transport thread --size 64", "block"),
+        ("--transport thread --size 65536 --type plain --loan yes", "block"),
+        ("--transport intra --size 64", "block"),
+        ("--transport intra --size 64 --wait spin", "spin"),
+        ("--transport intra --size 8388608", "block"),
+        ("--transport intra --size 64 --variant futex", "block"),
+        ("--transport intra --size 64 --variant eventfd", "block"),
+        ("--transport intra --size 64 --variant cacheline", "spin"),
+        ("--transport intra --size 4096 --type plain --loan yes", "block"),
     ] {
         let samples = Samples::new(options);
         let given = format!("{options} --warmup 10 --count 200 --samples {}", samples.0.display());
         let mut local = start("local", &given);
-        local.event("ready");
+        assert_eq!(local.event("ready")["wait"], wait, "{options}");
         local.say("go");
         local.event("stop");
         local.say("go");

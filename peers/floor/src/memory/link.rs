@@ -41,8 +41,8 @@ impl Way {
         match (options.variant.as_str(), options.transport.as_str()) {
             ("futex", _) => Way::Futex,
             ("eventfd", _) => Way::Event,
-            // Two threads that talk all the time are best served by polling, and so is a cache line.
-            ("", "shm") if !options.spin() => Way::Futex,
+            ("", "shm" | "intra") if !options.spin() => Way::Futex,
+            // The variant cacheline shows what looking costs.
             _ => Way::Poll { polite: !options.spin() },
         }
     }
