@@ -234,6 +234,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_made_after_the_endpoints_is_weighed_alone() {
+        let step = |entity: &str, count: u64, bytes_each: i64, threads: u64| {
+            serde_json::json!({"entity": entity,
+            "count": count, "bytes_each": bytes_each, "threads": threads, "descriptors": 9})
+        };
+        let memory = [
+            step("process", 1, 3_000_000, 1),
+            step("writer", 100, 10_000, 5),
+            step("reader", 100, 10_000, 6),
+            step("publisher", 100, 64, 6),
+            step("held sample", 1_000, 1_300, 7),
+        ];
+        let page = page_of(&[record(serde_json::json!({"workload": "memory", "memory": memory}))]);
+        for row in [
+            "| a publisher takes | 64 kB | 64 B |",
+            "| a sample of 1 KiB that a writer holds takes | 1.28 kB | 1.30 kB |",
+            "| a participant, 100 writers and 100 readers: memory, threads | 5 MB, 6 |",
+        ] {
+            assert!(page.contains(row), "{row}: {page}");
+        }
+    }
+
+    #[test]
     fn what_a_flood_adds_is_of_the_best_run_that_has_both() {
         let line = |run: &str, peer: &str, case: &str, us: u64| {
             let times = Times { p9999: 1_000 * us, max: 1_000 * us, ..Times::default() };

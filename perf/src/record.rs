@@ -265,8 +265,8 @@ pub struct Slice {
 /// Memory, as the kernel counts it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
-    /// `process`, `participant`, `topic`, `publisher`, `subscriber`, `writer`, `reader`, or the second
-    /// of a soak as `t=60`.
+    /// `process`, `participant`, `topic`, `writer` and the other steps of `peers/README.md`, or the second of a soak as
+    /// `t=60`.
     pub entity: String,
     /// How many were made.
     pub count: u64,

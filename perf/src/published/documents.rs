@@ -123,12 +123,19 @@ pub(super) fn hdds() -> Vec<Row<'static>> {
             rows.push(row(format!("encode, decode {}, {kind}", size(bytes)), published, Figure::Coding, is));
         }
     }
-    for (entity, published) in
-        [("participant", "2 MB"), ("topic", "16 kB"), ("writer", "128 kB"), ("reader", "128 kB")]
-    {
-        let is = |r: &Record| r.workload == "memory";
-        rows.push(row(format!("a {entity} takes"), published, Figure::Entity(entity), is));
+    let entities = |r: &Record| r.workload == "memory";
+    for (entity, published) in [
+        ("participant", "2 MB"),
+        ("topic", "16 kB"),
+        ("publisher", "64 kB"),
+        ("subscriber", "64 kB"),
+        ("writer", "128 kB"),
+        ("reader", "128 kB"),
+    ] {
+        rows.push(row(format!("a {entity} takes"), published, Figure::Entity(entity), entities));
     }
+    let held = "a sample of 1 KiB that a writer holds takes";
+    rows.push(row(held, "1.28 kB", Figure::Entity("held sample"), entities));
     rows
 }
 

@@ -90,7 +90,7 @@ impl Figure {
             }
             Figure::One => of_participant(record).map(bytes),
             Figure::Whole => {
-                let threads = record.memory.last()?.threads;
+                let threads = with_endpoints(record).last()?.threads;
                 Some(format!("{}, {threads}", bytes(of_all(record)?)))
             }
             Figure::Matched => {
@@ -119,14 +119,22 @@ pub(crate) fn of_participant(record: &Record) -> Option<f64> {
     held(record, |step| ["process", "participant"].contains(&step.entity.as_str()))
 }
 
-/// The same with all that was made.
+/// The same with all writers and readers.
 pub(crate) fn of_all(record: &Record) -> Option<f64> {
     held(record, |_| true)
 }
 
 fn held(record: &Record, is: fn(&&Memory) -> bool) -> Option<f64> {
-    let sum: i64 = record.memory.iter().filter(is).map(|step| step.bytes_each * step.count as i64).sum();
+    let steps = with_endpoints(record).iter().filter(is);
+    let sum: i64 = steps.map(|step| step.bytes_each * step.count as i64).sum();
     (sum > 0).then_some(sum as f64)
+}
+
+/// The steps to the last of writers and readers: what comes after them is weighed alone.
+fn with_endpoints(record: &Record) -> &[Memory] {
+    let is_of_endpoints = |step: &Memory| ["writer", "reader"].contains(&step.entity.as_str());
+    let end = record.memory.iter().rposition(is_of_endpoints).map_or(record.memory.len(), |last| last + 1);
+    &record.memory[..end]
 }
 
 /// How long before their write samples of an open loop count from, on average.

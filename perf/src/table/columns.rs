@@ -50,6 +50,7 @@ pub(super) fn columns(workload: &str) -> Vec<Column> {
             column("topic", false, |r| entity(r, "topic")),
             column("writer", true, |r| entity(r, "writer")),
             column("reader", true, |r| entity(r, "reader")),
+            column("held", false, |r| entity(r, "held sample")),
             column("threads", true, |r| r.memory.last().map(|m| m.threads.to_string())),
             column("fds", false, |r| r.memory.last().map(|m| m.descriptors.to_string())),
         ],

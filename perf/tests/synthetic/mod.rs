@@ -331,10 +331,12 @@ fn memory(random: &mut Random, peer: &Peer) -> Vec<Memory> {
         ("process", 1, 3e6),
         ("participant", 1, 2e6),
         ("topic", 1, 16e3),
-        ("publisher", 1, 4e3),
-        ("subscriber", 1, 4e3),
         ("writer", 100, 30e3),
         ("reader", 100, 30e3),
+        ("publisher", 100, 500.0),
+        ("subscriber", 100, 500.0),
+        ("holding writer", 1, 60e3),
+        ("held sample", 1_000, 1.3e3),
     ];
     let step = |(entity, count, bytes): (&str, u64, f64)| Memory {
         entity: entity.into(),
