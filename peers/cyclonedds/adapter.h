@@ -19,6 +19,9 @@ const dds_topic_descriptor_t *answer_descriptor(void);
 /* Memory for one, right but for what sample_fill() and answer_fill() set. */
 void *sample_new(void);
 void *answer_new(void);
+/* Type bytes whatever --type is, of this size. */
+const dds_topic_descriptor_t *bytes_descriptor(void);
+void *bytes_new(uint32_t size);
 int64_t sample_fill(void *sample, uint64_t seq);
 void sample_read(const void *sample, struct kit_taken *taken);
 /* The answer borrows its data from the sample: write it before that goes back. */
@@ -30,6 +33,8 @@ dds_entity_t checked(dds_entity_t entity, const char *what);
 void make_domain(void);
 dds_entity_t make_topic(dds_entity_t participant, const dds_topic_descriptor_t *descriptor, const char *name);
 dds_qos_t *make_qos(void);
+/* Of a writer that keeps all for readers to come. */
+dds_qos_t *make_holding_qos(void);
 bool variant_is(const char *name);
 /* Runs iox-roudi where --transport asks for shared memory. */
 void play_daemon(void);

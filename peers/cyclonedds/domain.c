@@ -83,6 +83,18 @@ dds_qos_t *make_qos(void)
     return qos;
 }
 
+dds_qos_t *make_holding_qos(void)
+{
+    enum { ALL = DDS_LENGTH_UNLIMITED };
+    dds_qos_t *qos = dds_create_qos();
+    dds_qset_reliability(qos, DDS_RELIABILITY_RELIABLE, BLOCKING_LIMIT);
+    dds_qset_durability(qos, DDS_DURABILITY_TRANSIENT_LOCAL);
+    dds_qset_history(qos, DDS_HISTORY_KEEP_ALL, ALL);
+    /* Its default keeps one sample for readers to come. */
+    dds_qset_durability_service(qos, 0, DDS_HISTORY_KEEP_ALL, ALL, ALL, ALL, ALL);
+    return qos;
+}
+
 /* --- RouDi, which hands out iceoryx's shared memory ------------------------ */
 
 static char pools_name[] = "/tmp/perf-roudi-XXXXXX";

@@ -329,7 +329,11 @@ static void play_cdr(void)
 
 /* --- entities and node ------------------------------------------------------ */
 
-static dds_entity_t participant, publisher, subscriber, topic;
+/* README.md: the samples that a writer holds. */
+enum { HELD = 1000, HELD_SIZE = 1024 };
+
+static dds_entity_t participant, topic, holder;
+static void *held;
 
 static void step_participant(void *unused, uint32_t i)
 {
@@ -343,38 +347,70 @@ static void step_topic(void *unused, uint32_t i)
     topic = make_topic(participant, sample_descriptor(), "perf_data");
 }
 
+static dds_entity_t make_publisher(void)
+{
+    return checked(dds_create_publisher(participant, NULL, NULL), "dds_create_publisher");
+}
+
+static dds_entity_t make_subscriber(void)
+{
+    return checked(dds_create_subscriber(participant, NULL, NULL), "dds_create_subscriber");
+}
+
 static void step_publisher(void *unused, uint32_t i)
 {
     (void)unused, (void)i;
-    publisher = checked(dds_create_publisher(participant, NULL, NULL), "dds_create_publisher");
+    make_publisher();
 }
 
 static void step_subscriber(void *unused, uint32_t i)
 {
     (void)unused, (void)i;
-    subscriber = checked(dds_create_subscriber(participant, NULL, NULL), "dds_create_subscriber");
+    make_subscriber();
 }
 
 static void step_writer(void *qos, uint32_t i)
 {
-    (void)i;
+    static dds_entity_t publisher;
+    if (i == 0)
+        publisher = make_publisher();
     checked(dds_create_writer(publisher, topic, qos, NULL), "dds_create_writer");
 }
 
 /* On a topic of their own: a match of each with each would be counted as theirs. */
 static void step_reader(void *qos, uint32_t i)
 {
-    static dds_entity_t read;
-    if (i == 0)
+    static dds_entity_t read, subscriber;
+    if (i == 0) {
         read = make_topic(participant, sample_descriptor(), "perf_data_read");
+        subscriber = make_subscriber();
+    }
     checked(dds_create_reader(subscriber, read, qos, NULL), "dds_create_reader");
+}
+
+static void step_held(void *unused, uint32_t i)
+{
+    (void)unused, (void)i;
+    checked(dds_write(holder, held), "dds_write");
+}
+
+static void step_holder(void *unused, uint32_t i)
+{
+    dds_qos_t *qos = make_holding_qos();
+    const dds_entity_t kept = make_topic(participant, bytes_descriptor(), "perf_data_held");
+    holder = checked(dds_create_writer(participant, kept, qos, NULL), "dds_create_writer");
+    dds_delete_qos(qos);
+    held = bytes_new(HELD_SIZE);
+    step_held(unused, i);
 }
 
 static void play_entities(void)
 {
     static const struct kit_step steps[] = {
-        {"participant", 1, step_participant}, {"topic", 1, step_topic},     {"publisher", 1, step_publisher},
-        {"subscriber", 1, step_subscriber},   {"writer", 100, step_writer}, {"reader", 100, step_reader},
+        {"participant", 1, step_participant},   {"topic", 1, step_topic},
+        {"writer", 100, step_writer},           {"reader", 100, step_reader},
+        {"publisher", 100, step_publisher},     {"subscriber", 100, step_subscriber},
+        {"holding writer", 1, step_holder},     {"held sample", HELD, step_held},
     };
     kit_entities(steps, sizeof steps / sizeof steps[0], make_qos());
 }

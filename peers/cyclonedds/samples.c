@@ -16,11 +16,19 @@ struct plain {
 
 enum { PLAIN16 = 16 };
 
+/* Of type bytes, what is in front of the data. */
+enum { BYTES_HEADER = 28 };
+
+const dds_topic_descriptor_t *bytes_descriptor(void)
+{
+    return &perf_Sample_desc;
+}
+
 const dds_topic_descriptor_t *sample_descriptor(void)
 {
     switch (o->type) {
     case KIT_BYTES:
-        return &perf_Sample_desc;
+        return bytes_descriptor();
     case KIT_SIMPLE:
         return &perf_Simple_desc;
     case KIT_COMPLEX:
@@ -78,9 +86,8 @@ static void *zeroed(size_t size)
     return memory;
 }
 
-static dds_sequence_octet octets_new(void)
+static dds_sequence_octet octets_new(uint32_t length)
 {
-    const uint32_t length = (uint32_t)kit_data_length();
     return (dds_sequence_octet){._maximum = length, ._length = length, ._buffer = zeroed(length + 1)};
 }
 
@@ -97,6 +104,13 @@ static void *complex_new(void)
     return complex;
 }
 
+void *bytes_new(uint32_t size)
+{
+    perf_Sample *bytes = zeroed(sizeof *bytes);
+    bytes->data = octets_new(size - BYTES_HEADER);
+    return bytes;
+}
+
 void *sample_new(void)
 {
     if (o->type == KIT_PLAIN)
@@ -105,12 +119,10 @@ void *sample_new(void)
         return complex_new();
     if (o->type == KIT_SIMPLE) {
         perf_Simple *simple = zeroed(sizeof *simple);
-        simple->data = octets_new();
+        simple->data = octets_new((uint32_t)kit_data_length());
         return simple;
     }
-    perf_Sample *bytes = zeroed(sizeof *bytes);
-    bytes->data = octets_new();
-    return bytes;
+    return bytes_new(o->size);
 }
 
 void *answer_new(void)

@@ -188,6 +188,23 @@ DataWriter *Entities::writer(const std::string &topic_name, const SampleType &ty
     return made(publisher_->create_datawriter(data_topic, qos), "the writer");
 }
 
+DataWriter *Entities::holding_writer(const std::string &topic_name, const SampleType &type)
+{
+    auto *data_topic = topic(topic_name, type);
+    DataWriterQos qos;
+
+    if (publisher_ == nullptr)
+        make_publisher();
+    set_common(qos, options_, type.size());
+    qos.reliability().kind = RELIABLE_RELIABILITY_QOS;
+    qos.durability().kind = TRANSIENT_LOCAL_DURABILITY_QOS;
+    qos.history().kind = KEEP_ALL_HISTORY_QOS;
+    qos.resource_limits().max_samples = qos.resource_limits().max_samples_per_instance = SAMPLES_MAX;
+    /* By default a hundred are the writer's from the beginning, and would not be counted as samples. */
+    qos.resource_limits().allocated_samples = 1;
+    return made(publisher_->create_datawriter(data_topic, qos), "the writer");
+}
+
 DataReader *Entities::reader(const std::string &topic_name, const SampleType &type, DataReaderListener *listener)
 {
     auto *data_topic = topic(topic_name, type);

@@ -29,6 +29,8 @@ public:
     void make_subscriber();
     eprosima::fastdds::dds::Topic *topic(const std::string &name, const SampleType &type);
     eprosima::fastdds::dds::DataWriter *writer(const std::string &topic_name, const SampleType &type);
+    /* One that keeps all for readers to come. */
+    eprosima::fastdds::dds::DataWriter *holding_writer(const std::string &topic_name, const SampleType &type);
     /* Without a listener the reader is polled or waited for. */
     eprosima::fastdds::dds::DataReader *reader(const std::string &topic_name, const SampleType &type,
                                                eprosima::fastdds::dds::DataReaderListener *listener);

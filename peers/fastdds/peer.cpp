@@ -224,17 +224,36 @@ void cdr(const kit_options &o)
         &coder);
 }
 
+/* README.md: the samples that a writer holds. */
+constexpr uint32_t HELD = 1000, HELD_SIZE = 1024;
+
 struct Steps {
     Entities &entities;
-    std::unique_ptr<SampleType> type;
+    std::unique_ptr<SampleType> type, held_type;
+    DataWriter *holder;
 
     /* Readers have one of their own: a match of each with each would be counted as theirs. */
-    static constexpr const char *written = "perf_data", *read = "perf_data_read";
+    static constexpr const char *written = "perf_data", *read = "perf_data_read", *kept = "perf_data_held";
 };
+
+void step_held(void *context, uint32_t)
+{
+    auto *steps = static_cast<Steps *>(context);
+    if (!steps->holder->write(steps->held_type->memory()))
+        kit_failed("the writer holds no more samples");
+}
+
+void step_holder(void *context, uint32_t i)
+{
+    auto *steps = static_cast<Steps *>(context);
+    steps->held_type = bytes_type(HELD_SIZE);
+    steps->holder = steps->entities.holding_writer(Steps::kept, *steps->held_type);
+    step_held(context, i);
+}
 
 void entities_role(const kit_options &o, Entities &entities)
 {
-    Steps steps = {entities, sample_type(o)};
+    Steps steps = {entities, sample_type(o), nullptr, nullptr};
     const kit_step all[] = {
         {"participant", 1, [](void *c, uint32_t) { static_cast<Steps *>(c)->entities.make_participant(); }},
         {"topic", 1,
@@ -242,8 +261,6 @@ void entities_role(const kit_options &o, Entities &entities)
              auto *s = static_cast<Steps *>(c);
              s->entities.topic(Steps::written, *s->type);
          }},
-        {"publisher", 1, [](void *c, uint32_t) { static_cast<Steps *>(c)->entities.make_publisher(); }},
-        {"subscriber", 1, [](void *c, uint32_t) { static_cast<Steps *>(c)->entities.make_subscriber(); }},
         {"writer", 100,
          [](void *c, uint32_t) {
              auto *s = static_cast<Steps *>(c);
@@ -254,6 +271,10 @@ void entities_role(const kit_options &o, Entities &entities)
              auto *s = static_cast<Steps *>(c);
              s->entities.reader(Steps::read, *s->type, nullptr);
          }},
+        {"publisher", 100, [](void *c, uint32_t) { static_cast<Steps *>(c)->entities.make_publisher(); }},
+        {"subscriber", 100, [](void *c, uint32_t) { static_cast<Steps *>(c)->entities.make_subscriber(); }},
+        {"holding writer", 1, step_holder},
+        {"held sample", HELD, step_held},
     };
     kit_entities(all, sizeof all / sizeof all[0], &steps);
     finish(entities);

@@ -10,6 +10,9 @@ using eprosima::fastdds::dds::TypeSupport;
 
 namespace {
 
+/* Of type bytes, what is in front of the data. */
+constexpr uint32_t BYTES_HEADER = 28;
+
 /* Seven characters, as the contract wants them. */
 const std::string info_text = "payload";
 
@@ -226,20 +229,20 @@ std::unique_ptr<SampleType> plain_type(uint32_t size)
     }
 }
 
-std::unique_ptr<SampleType> bytes_type()
+} // namespace
+
+std::unique_ptr<SampleType> bytes_type(uint32_t size)
 {
     auto message = std::make_unique<perf::Sample>();
-    message->data().resize(kit_data_length());
+    message->data().resize(size - BYTES_HEADER);
     return std::make_unique<Stamped<perf::Sample, perf::SamplePubSubType>>(std::move(message));
 }
-
-} // namespace
 
 std::unique_ptr<SampleType> sample_type(const kit_options &o)
 {
     switch (o.type) {
     case KIT_BYTES:
-        return bytes_type();
+        return bytes_type(o.size);
     case KIT_PLAIN:
         return plain_type(o.size);
     case KIT_SIMPLE:

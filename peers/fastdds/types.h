@@ -27,6 +27,8 @@ public:
     virtual void answer(void *sample, const kit_taken &taken) const = 0;
 };
 
+/* Type bytes whatever --type is, of this size. */
+std::unique_ptr<SampleType> bytes_type(uint32_t size);
 /* What ping, pub and local send. */
 std::unique_ptr<SampleType> sample_type(const kit_options &o);
 /* What pong sends: the same, or an Ack. */

@@ -3,20 +3,24 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taut::{DataReader, DataWriter};
+use taut::{DataReader, DataWriter, Publisher, PublisherQos, Qos, Subscriber, SubscriberQos};
 use taut_perf_kit::clock::now_ns;
-use taut_perf_kit::{Control, Options, Stop};
+use taut_perf_kit::{Control, Options, Payload, Stop};
 
 use crate::settings::{Domain, qos};
 use crate::types::Bytes;
 
-/// The contract's number of writers and of readers.
+/// The contract's number of writers, readers, publishers and subscribers.
 const MANY: usize = 100;
+
+/// How many samples the contract has held, and the size of each.
+const HELD: usize = 1_000;
+const HELD_SIZE: usize = 1_024;
 
 /// Discovery of a hundred participants on two cores takes seconds; more is a failure.
 const FOUND_WITHIN: Duration = Duration::from_secs(60);
 
-/// The role `entities`. A publisher and a subscriber are part of the QoS of what they hold: no step.
+/// The role `entities`.
 pub fn steps(options: &Options, control: &Control) -> Result<Value, Stop> {
     let step = |name: &str, count: usize| {
         control.event(&json!({"event": "step", "name": name, "count": count}));
@@ -37,7 +41,22 @@ pub fn steps(options: &Options, control: &Control) -> Result<Value, Stop> {
         (0..MANY).map(|_| topic.reader(qos(options))).collect();
     let readers = readers?;
     step("reader", MANY);
-    Ok(json!({"entities": writers.len() + readers.len()}))
+    let publisher = |_| domain.0.publisher(PublisherQos::default());
+    let publishers: Vec<Publisher> = (0..MANY).map(publisher).collect();
+    step("publisher", MANY);
+    let subscriber = |_| domain.0.subscriber(SubscriberQos::default());
+    let subscribers: Vec<Subscriber> = (0..MANY).map(subscriber).collect();
+    step("subscriber", MANY);
+    let topic = domain.0.topic::<Bytes>("perf_entities_held")?;
+    let holder = topic.writer(Qos::default().reliable().transient_local().keep_all())?;
+    let sample = Bytes::sized(HELD_SIZE);
+    holder.write(&sample)?;
+    step("holding writer", 1);
+    for _ in 0..HELD {
+        holder.write(&sample)?;
+    }
+    step("held sample", HELD);
+    Ok(json!({"entities": writers.len() + readers.len() + publishers.len() + subscribers.len()}))
 }
 
 /// The role `node`.

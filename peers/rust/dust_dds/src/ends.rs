@@ -8,7 +8,8 @@ use dust_dds::infrastructure::error::{DdsError, DdsResult};
 use dust_dds::infrastructure::listener::NO_LISTENER;
 use dust_dds::infrastructure::qos::{DataReaderQos, DataWriterQos, QosKind};
 use dust_dds::infrastructure::qos_policy::{
-    HistoryQosPolicy, HistoryQosPolicyKind, ReliabilityQosPolicy, ReliabilityQosPolicyKind,
+    DurabilityQosPolicy, DurabilityQosPolicyKind, HistoryQosPolicy, HistoryQosPolicyKind,
+    ReliabilityQosPolicy, ReliabilityQosPolicyKind,
 };
 use dust_dds::infrastructure::status::{NO_STATUS, StatusKind};
 use dust_dds::infrastructure::time::DurationKind;
@@ -99,6 +100,18 @@ pub fn writer<T: Data>(
 ) -> Result<DataWriter<T>, Stop> {
     let (reliability, history) = (reliability(options), history(options));
     let qos = QosKind::Specific(DataWriterQos { reliability, history, ..Default::default() });
+    Ok(publisher.create_datawriter::<T>(topic, qos, NO_LISTENER, NO_STATUS)?)
+}
+
+/// A writer that keeps all for readers to come.
+pub fn holding_writer<T: Data>(publisher: &Publisher, topic: &Topic) -> Result<DataWriter<T>, Stop> {
+    let max_blocking_time = DurationKind::Finite(BLOCK_AT_MOST.into());
+    let qos = QosKind::Specific(DataWriterQos {
+        reliability: ReliabilityQosPolicy { kind: ReliabilityQosPolicyKind::Reliable, max_blocking_time },
+        durability: DurabilityQosPolicy { kind: DurabilityQosPolicyKind::TransientLocal },
+        history: HistoryQosPolicy { kind: HistoryQosPolicyKind::KeepAll },
+        ..Default::default()
+    });
     Ok(publisher.create_datawriter::<T>(topic, qos, NO_LISTENER, NO_STATUS)?)
 }
 

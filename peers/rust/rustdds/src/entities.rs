@@ -11,13 +11,14 @@ use crate::ends::{Domain, enough, qos, readers_of, writers_of};
 use crate::types::Sample;
 use crate::wait::Waiter;
 
-/// The contract's number of writers and of readers.
+/// The contract's number of writers, readers, publishers and subscribers.
 const MANY: usize = 100;
 
 /// Discovery of a hundred participants on two cores takes seconds; more is a failure.
 const FOUND_WITHIN: Duration = Duration::from_secs(60);
 
-/// The role `entities`. Readers stand on a topic of their own: RustDDS matches within a participant.
+/// The role `entities`. Readers stand on a topic of their own: RustDDS matches within a participant. No step for
+/// held samples: a thread of its own stores them, and nothing tells when it has.
 pub fn steps(options: &Options, control: &Control) -> Result<Value, Stop> {
     let step = |name: &str, count: usize| {
         control.event(&json!({"event": "step", "name": name, "count": count}));
@@ -30,21 +31,25 @@ pub fn steps(options: &Options, control: &Control) -> Result<Value, Stop> {
     let written = participant.create_topic("perf_entities".into(), "perf::bytes".into(), &qos, kind)?;
     step("topic", 1);
     let publisher = participant.create_publisher(&qos)?;
-    step("publisher", 1);
-    let subscriber = participant.create_subscriber(&qos)?;
-    step("subscriber", 1);
     let mut writers = Vec::new();
     for _ in 0..MANY {
         writers.push(publisher.create_datawriter_no_key_cdr::<Sample>(&written, None)?);
     }
     step("writer", MANY);
     let read = participant.create_topic("perf_entities_read".into(), "perf::bytes".into(), &qos, kind)?;
+    let subscriber = participant.create_subscriber(&qos)?;
     let mut readers = Vec::new();
     for _ in 0..MANY {
         readers.push(subscriber.create_datareader_no_key_cdr::<Sample>(&read, None)?);
     }
     step("reader", MANY);
-    Ok(json!({"entities": writers.len() + readers.len()}))
+    let publishers = (0..MANY).map(|_| participant.create_publisher(&qos));
+    let publishers = publishers.collect::<Result<Vec<_>, _>>()?;
+    step("publisher", MANY);
+    let subscribers = (0..MANY).map(|_| participant.create_subscriber(&qos));
+    let subscribers = subscribers.collect::<Result<Vec<_>, _>>()?;
+    step("subscriber", MANY);
+    Ok(json!({"entities": writers.len() + readers.len() + publishers.len() + subscribers.len()}))
 }
 
 /// The role `node`. RustDDS counts the ends of its own participant too.
