@@ -8,6 +8,7 @@ mod baseline;
 mod compare;
 mod measure;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use baseline::{Baselines, FILE, Record};
@@ -43,7 +44,9 @@ pub fn run(root: &Path) -> Result<bool, String> {
     let rows = compare(&old.counts, &now, bound);
     print!("{}", compare::table(&rows));
     print!("{}", summary(&rows, bound, &differences));
-    Ok(!rows.iter().any(|row| row.verdict.is_red()))
+    let beside = compare::told_beside(&now);
+    beside.iter().for_each(|text| println!("{text}"));
+    Ok(beside.is_none() && !rows.iter().any(|row| row.verdict.is_red()))
 }
 
 /// What looks too dear is measured again, and the lowest count stands: only the clock can make two runs
@@ -51,7 +54,11 @@ pub fn run(root: &Path) -> Result<bool, String> {
 fn measure_again(gate: &Gate, old: &Record, now: &mut Counts, bound: f64) -> Result<(), String> {
     for _ in 0..AGAIN {
         let rows = compare(&old.counts, now, bound);
-        let dear = |name: &str| rows.iter().any(|row| row.name == name && row.verdict == Verdict::More);
+        let beside = compare::dearer_beside(now);
+        let dear = |name: &str| {
+            rows.iter().any(|row| row.name == name && row.verdict == Verdict::More)
+                || beside.iter().any(|(other, _)| *other == name)
+        };
         let again = gate.measure_some(dear)?;
         for (name, count) in now.iter_mut() {
             if let Some((_, second)) = again.iter().find(|(other, _)| other == name) {
@@ -74,12 +81,21 @@ pub fn write(root: &Path) -> Result<bool, String> {
             odd.join(", ")
         ));
     }
-    let counts = first.iter().zip(&second).map(|((name, a), (_, b))| (name.clone(), a.min(*b))).collect();
+    let counts = first.iter().zip(&second).map(|((name, a), (_, b))| (name.clone(), a.min(*b)));
+    let counts = to_store(counts.collect())?;
     let mut stored = Baselines::load(root)?;
     stored.put(&gate.target()?, Record { tools: gate.tools()?, counts });
     stored.store(root)?;
     println!("bench-gate: {} counts stored in {FILE}", first.len());
     Ok(true)
+}
+
+/// What becomes a baseline, if it may: what a path costs beside others is no question of what it did before.
+fn to_store(counts: Counts) -> Result<BTreeMap<String, f64>, String> {
+    match compare::told_beside(&counts) {
+        None => Ok(counts.into_iter().collect()),
+        Some(text) => Err(format!("{text}. Nothing was stored")),
+    }
 }
 
 fn summary(rows: &[Row], bound: f64, differences: &[String]) -> String {
@@ -116,6 +132,26 @@ mod tests {
 
     fn rows(old: f64, now: f64, bound: f64) -> Vec<Row> {
         compare(&[("a".to_string(), old)].into(), &vec![("a".to_string(), now)], bound)
+    }
+
+    #[test]
+    fn what_is_dearer_beside_others_is_no_baseline() {
+        let counts = |beside| vec![("a".to_string(), 1_000.0), ("a-beside-100-peers".to_string(), beside)];
+        assert_eq!(to_store(counts(1_005.0)).map(|stored| stored.len()), Ok(2));
+        assert!(to_store(counts(1_006.0)).is_err_and(|text| text.contains("Nothing was stored")));
+    }
+
+    #[test]
+    fn what_is_stored_is_no_dearer_beside_others() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let stored = Baselines::load(&root).unwrap();
+        let mut counts = 0;
+        for record in stored.all() {
+            let stored: Counts = record.counts.clone().into_iter().collect();
+            assert_eq!(compare::told_beside(&stored), None);
+            counts += stored.iter().filter(|(name, _)| name.contains("-beside-")).count();
+        }
+        assert!(counts > 0, "there are such");
     }
 
     #[test]

@@ -76,6 +76,12 @@ impl Baselines {
         self.0.get(target)
     }
 
+    /// The counts of all targets.
+    #[cfg(test)]
+    pub fn all(&self) -> impl Iterator<Item = &Record> {
+        self.0.values()
+    }
+
     /// Replaces the counts of a target.
     pub fn put(&mut self, target: &str, record: Record) {
         self.0.insert(target.to_string(), record);

@@ -16,6 +16,18 @@ pub const OTHER_TOOLS_PERCENT: f64 = 10.0;
 /// And never less than this many instructions: one more in a path of fifty is no regression.
 const LEAST_INSTRUCTIONS: f64 = 4.0;
 
+/// How much more a path may take beside topics or peers that it has nothing to do with, whatever its baseline. Counts repeat
+/// to the instruction; the rest is room for a few more where a table is deeper. Higher lets a look at each of them in that is
+/// short, lower stops what nobody notices.
+const BESIDE_PERCENT: f64 = 0.5;
+/// What comes behind the name of a path for those.
+const BESIDE: &str = "-beside-";
+/// Paths whose own work depends on what is there, and how much more they may take.
+const DEEPER: [(&str, f64); 1] = [
+    // It enters a writer into the tables of endpoints and of topics, which with a thousand of each are trees of more floors.
+    ("core/on-frame/publication-beside-1000-topics", 10.0),
+];
+
 /// The bound that holds when the tools differ so.
 pub fn bound(differences: &[String]) -> f64 {
     if differences.is_empty() { BOUND_PERCENT } else { OTHER_TOOLS_PERCENT }
@@ -90,6 +102,34 @@ fn judge(baseline: f64, now: f64, percent: f64) -> Verdict {
         change if change < -allowed => Verdict::Fewer,
         _ => Verdict::Same,
     }
+}
+
+/// Paths that take more beside others than by themselves, and how much more. *Units*: percent.
+pub fn dearer_beside(counts: &Counts) -> Vec<(&str, f64)> {
+    let alone = |name: &str| {
+        let (alone, _) = name.split_once(BESIDE)?;
+        counts.iter().find_map(|(other, count)| (other == alone).then_some(*count))
+    };
+    let more = counts.iter().filter_map(|(name, count)| {
+        let alone = alone(name)?;
+        let own = DEEPER.iter().find_map(|(deeper, percent)| (deeper == name).then_some(*percent));
+        let is_dearer = count - alone > alone * own.unwrap_or(BESIDE_PERCENT) / 100.0;
+        is_dearer.then_some((name.as_str(), (count / alone - 1.0) * 100.0))
+    });
+    more.collect()
+}
+
+/// Those for a person; nothing if there are none.
+pub fn told_beside(counts: &Counts) -> Option<String> {
+    let dearer = dearer_beside(counts);
+    let each: Vec<String> = dearer.iter().map(|(name, more)| format!("{name} ({more:+.1} %)")).collect();
+    (!each.is_empty()).then(|| {
+        format!(
+            "bench-gate: dearer beside what does not concern them than without: {}. Have each look at no more than \
+             concerns it",
+            each.join(", ")
+        )
+    })
 }
 
 /// Paths of which two measurements differ by more than `percent` and the least that counts.
@@ -170,6 +210,24 @@ mod tests {
         let verdicts: Vec<_> = rows.iter().map(|row| (row.name.as_str(), row.verdict)).collect();
         assert_eq!(verdicts, [("both", Verdict::Same), ("new", Verdict::New), ("old", Verdict::Gone)]);
         assert!(Verdict::New.is_red() && Verdict::Gone.is_red());
+    }
+
+    #[test]
+    fn what_does_not_concern_a_path_costs_it_nothing() {
+        let beside = |name: &str, alone: f64, beside: f64| {
+            let counts = vec![(name.to_string(), alone), (format!("{name}-beside-1000-topics"), beside)];
+            dearer_beside(&counts).iter().map(|(name, _)| (*name).to_string()).collect::<Vec<_>>()
+        };
+        assert!(beside("core/write", 1_000.0, 1_005.0).is_empty(), "the bound itself is allowed");
+        assert_eq!(beside("core/write", 1_000.0, 1_005.1), ["core/write-beside-1000-topics"]);
+        assert!(beside("core/write", 1_000.0, 900.0).is_empty());
+        assert!(beside("core/on-frame/publication", 1_000.0, 1_100.0).is_empty(), "its tables are deeper");
+        assert_eq!(beside("core/on-frame/publication", 1_000.0, 1_101.0).len(), 1);
+        let unpaired = vec![("core/read-beside-100-peers".to_string(), 9.0), ("core".to_string(), 1.0)];
+        assert_eq!(told_beside(&unpaired), None);
+        let dearer = vec![("a-beside-100-peers".to_string(), 110.0), ("a".to_string(), 100.0)];
+        let told = told_beside(&dearer).unwrap();
+        assert!(told.contains("than without: a-beside-100-peers (+10.0 %)"), "{told}");
     }
 
     #[test]
