@@ -221,6 +221,27 @@ pub fn await_sleep(thread: i32) {
     });
 }
 
+/// The threads of this process that have not ended, by their numbers. One that has may be listed for a while: who waits
+/// for its end is told before that, and after its `PF_EXITING` is set.
+pub fn threads() -> Vec<String> {
+    const PF_EXITING: u64 = 4;
+    let tasks = std::fs::read_dir("/proc/self/task").expect("each process has threads");
+    let names = tasks.filter_map(|task| task.ok()?.file_name().into_string().ok());
+    let runs = |task: &String| {
+        // Its flags are the seventh field behind the name: proc_pid_stat(5).
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{task}/stat")).ok()?;
+        let flags = stat.rsplit_once(") ")?.1.split(' ').nth(6)?.parse::<u64>().ok()?;
+        Some(flags & PF_EXITING == 0)
+    };
+    names.filter(|task| runs(task) == Some(true)).collect()
+}
+
+/// Those of them that Taut has made.
+pub fn threads_of_taut() -> Vec<String> {
+    let name = |task: &String| std::fs::read_to_string(format!("/proc/self/task/{task}/comm"));
+    threads().into_iter().filter(|task| name(task).is_ok_and(|name| name.trim() == "taut")).collect()
+}
+
 /// Looks until it is so.
 pub fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + LIMIT;

@@ -10,6 +10,7 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use taut::qos::ResourceLimits;
 use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, Error, Qos};
+use taut_testbed::threads_of_taut;
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -41,33 +42,15 @@ fn reliable() -> Qos {
     Qos::default().reliable().keep_all()
 }
 
-/// What the kernel shows of a thread of this process behind its name: proc_pid_stat(5).
-fn stat(task: &str) -> Option<Vec<u64>> {
-    let text = read_to_string(format!("/proc/self/task/{task}/stat")).ok()?;
-    // The first is the state, which is a letter.
-    Some(text.rsplit_once(") ")?.1.split_whitespace().map(|field| field.parse().unwrap_or(0)).collect())
-}
-
 /// How often the thread of this process with this number has gone to sleep, and for how many ticks it has run.
 fn sleeps_and_ticks(task: &str) -> (u64, u64) {
-    let status = read_to_string(format!("/proc/self/task/{task}/status")).unwrap();
+    let read = |file| read_to_string(format!("/proc/self/task/{task}/{file}")).unwrap();
+    let (status, stat) = (read("status"), read("stat"));
     let sleeps = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-    let fields = stat(task).unwrap();
-    (sleeps.unwrap().trim().parse().unwrap(), fields[11] + fields[12])
-}
-
-/// The threads of this process that Taut has made. One that has ended may be listed for a while: who waits for its end is
-/// told before that, and after its `PF_EXITING` is set.
-fn drivers() -> Vec<String> {
-    const PF_EXITING: u64 = 4;
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let names = tasks.map(|task| task.unwrap().file_name().into_string().unwrap());
-    names
-        .filter(|task| {
-            read_to_string(format!("/proc/self/task/{task}/comm")).is_ok_and(|name| name.trim() == "taut")
-                && stat(task).is_some_and(|fields| fields[6] & PF_EXITING == 0)
-        })
-        .collect()
+    // utime and stime, by where they stand behind the name: proc_pid_stat(5).
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    let ticks = fields[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum();
+    (sleeps.unwrap().trim().parse().unwrap(), ticks)
 }
 
 /// One after the other: they look at all threads of the process, and each takes a processor.
@@ -85,7 +68,7 @@ fn polling() {
 
 fn it_never_sleeps() {
     let participant = DomainParticipant::with_config(&config(50, Driver::Polling, true)).unwrap();
-    let [task] = &drivers()[..] else { panic!("{:?}", drivers()) };
+    let [task] = &threads_of_taut()[..] else { panic!("{:?}", threads_of_taut()) };
     let (sleeps, ticks) = sleeps_and_ticks(task);
     let until = Instant::now() + SOON.into();
     while sleeps_and_ticks(task).1 < ticks + 20 {
@@ -93,7 +76,7 @@ fn it_never_sleeps() {
     }
     assert_eq!(sleeps_and_ticks(task).0, sleeps, "it has slept");
     drop(participant);
-    assert_eq!(drivers(), Vec::<String>::new(), "it ends with the participant");
+    assert_eq!(threads_of_taut(), Vec::<String>::new(), "it ends with the participant");
 }
 
 fn threads_that_wait_are_served(local: bool) {

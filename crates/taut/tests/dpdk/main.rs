@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use taut::{Config, DataReader, DdsType, DomainParticipant, Driver, Qos, XdpLayer, XdpMode};
-use taut_testbed::{End, Held, LIMIT, Pair, await_that, ip, with_losses, with_pair};
+use taut_testbed::{End, Held, LIMIT, Pair, await_that, ip, threads_of_taut, with_losses, with_pair};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -65,13 +65,6 @@ fn participant(role: &str, socket: &str, address: &str, driven: Driven) -> Domai
         Driven::Inline => config.driver = Driver::Inline,
     }
     DomainParticipant::with_config(&config).unwrap()
-}
-
-/// Threads of this process that Taut has made.
-fn taut_threads() -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
-    names.filter(|name| name.trim() == "taut").count()
 }
 
 fn qos() -> Qos {
@@ -127,7 +120,7 @@ fn echoes() {
             taken += 1;
         }
     }
-    assert_eq!(taut_threads(), 0, "no thread was made");
+    assert_eq!(threads_of_taut(), Vec::<String>::new(), "no thread was made");
 }
 
 /// Between participants with these addresses on the two ends of a memif.
