@@ -120,6 +120,45 @@ fn of_two_readers_in_the_lane_the_slow_one_is_named() {
     of_two_the_slow_one_is_named(142, true);
 }
 
+/// A reader that takes only when the writer may not go on is the slower one, however the machine runs the two.
+#[test]
+fn a_writer_that_its_reader_holds_back_loses_nothing() {
+    const SAMPLES: u32 = 20_000;
+    /// What the writer holds, and as much again the reader.
+    const ROOM: u32 = 500;
+    let [a, b] = ["writes", "is slow"].map(|name| participant(147, name, false));
+    let [w, r] = [&a, &b].map(|of| of.topic::<Number>("Slow").unwrap());
+    let (writer, reader) =
+        (w.writer(qos(ROOM).max_blocking_time(SOON)).unwrap(), r.reader(qos(ROOM)).unwrap());
+    writer.wait_matched(SOON).unwrap();
+    reader.wait_matched(SOON).unwrap();
+    let (held_back, holds) = mpsc::channel();
+    let writes = std::thread::spawn(move || {
+        for value in 0..SAMPLES {
+            if writer.try_write(&Number { value }).is_err() {
+                held_back.send(()).unwrap();
+                writer.write(&Number { value }).unwrap();
+            }
+        }
+        writer
+    });
+    let mut taken = Vec::new();
+    let mut take = || {
+        reader.wait(SOON).unwrap();
+        taken.extend(reader.take().unwrap().into_iter().map(|sample| sample.data.unwrap().value));
+        taken.len()
+    };
+    let times = holds.iter().map(|()| take()).count();
+    let writer = writes.join().unwrap();
+    while take() < SAMPLES as usize {}
+    assert_eq!(taken, (0..SAMPLES).collect::<Vec<_>>(), "in order, each once");
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    // Each time no more is taken than the reader holds, and at the end no more than both hold is left.
+    assert!(times as u32 >= (SAMPLES - 2 * ROOM) / ROOM, "held back {times} times only");
+    assert_eq!(reader.sample_lost_status().total_count, 0);
+    assert_eq!(writer.slow_reader_status().total_count, 0, "no write has given up");
+}
+
 /// A writer, a reader of its lane, and one over the network.
 fn near_and_far(domain_id: u32, of_writer: Qos) -> (DataWriter<Number>, [DataReader<Number>; 2]) {
     let [a, b, c] = [("writes", true), ("lane", true), ("network", false)]
