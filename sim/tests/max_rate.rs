@@ -1,6 +1,6 @@
 //! Pacing in time: what goes to each destination within any span, who waits for it, and who does not.
 
-use taut_base::{Duration, Locator, Time};
+use taut_base::{Duration, EntityId, Locator, Time};
 use taut_qos::{Qos, ResourceLimits};
 use taut_rtps::limits::WINDOW_CHANGES;
 use taut_rtps::{Full, MaxRate};
@@ -37,13 +37,18 @@ fn topic(pair: &mut Pair, node: usize, qos: &Qos, priority: i32) -> usize {
     at
 }
 
-fn has_samples(datagram: &Captured) -> bool {
+/// The writer of the first sample in a datagram, if there is one.
+fn writer_of(datagram: &Captured) -> Option<EntityId> {
     let (_, rest) = Header::parse(&datagram.bytes).unwrap();
-    Submessages::new(rest).any(|submessage| match submessage.unwrap() {
-        Submessage::Data(data) => !data.writer_id.is_builtin(),
-        Submessage::DataFrag(_) => true,
-        _ => false,
+    Submessages::new(rest).find_map(|submessage| match submessage.unwrap() {
+        Submessage::Data(data) => (!data.writer_id.is_builtin()).then_some(data.writer_id),
+        Submessage::DataFrag(fragment) => Some(fragment.writer_id),
+        _ => None,
     })
+}
+
+fn has_samples(datagram: &Captured) -> bool {
+    writer_of(datagram).is_some()
 }
 
 /// What went to a destination with samples in it, and when.
@@ -155,6 +160,29 @@ fn a_critical_writer_does_not_wait_behind_bulk() {
     assert_eq!(sizes[..last].iter().filter(|bytes| is_bulk(bytes)).count(), 0, "{sizes:?}");
     assert_eq!(take_until(&mut pair, bulk, 1, Duration::from_secs(1)), [1]);
     check_rate(&sent(&pair, user_locator(Pair::READER)));
+}
+
+/// All have something to send before any of it may leave, whoever came first.
+#[test]
+fn those_that_wait_leave_by_their_priority() {
+    let mut pair = pair(8, 1_472);
+    let qos = Qos::default().reliable().keep_all();
+    let [low, high, middle] = [1, 10, 5].map(|priority| topic(&mut pair, Pair::READER, &qos, priority));
+    // More than may leave at once, with what is kept for priorities.
+    for _ in 0..20 {
+        pair.write_by(high, 1, 1_200).unwrap();
+    }
+    pair.network.captured.clear();
+    for writer in [low, high, middle].into_iter().cycle().take(9) {
+        pair.write_by(writer, 1, 1_200).unwrap();
+    }
+    assert!(!pair.network.captured.iter().any(has_samples), "all wait");
+    pair.network.run_for(Duration::from_secs(1));
+    let left: Vec<EntityId> = pair.network.captured.iter().filter_map(writer_of).collect();
+    let [of_low, of_high, of_middle] = [low, high, middle].map(|writer| pair.writers[writer].guid.entity);
+    let behind: Vec<EntityId> = left.iter().copied().skip_while(|writer| *writer == of_high).collect();
+    assert_eq!(behind, [[of_middle; 3], [of_low; 3]].concat(), "{of_high:?} first: {left:?}");
+    assert_eq!(pair.take_numbers_from(high), Vec::from_iter(1..=23));
 }
 
 /// Two of bulk and many small ones always have something to send, five times as much as may leave.
