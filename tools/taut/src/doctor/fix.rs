@@ -310,7 +310,8 @@ fn refusal(path: &str, error: &io::Error) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
+    use super::super::finding::{Finding, State};
     use super::super::system::tests::tree;
     use super::*;
 
@@ -346,6 +347,27 @@ mod tests {
         fn records(&self) -> bool {
             self.tree.path().join("run/taut/doctor.json").exists()
         }
+    }
+
+    /// Does to a machine with these files what `--fix` does about the finding of a check, and takes it back: then the files
+    /// are as they were, and what is found of them, too.
+    pub fn mends_and_takes_back(files: &[(&str, &str)], check: impl Fn(&System) -> Finding) {
+        let (tree, system) = tree(files);
+        let machine = Machine { system, tree };
+        let found = check(&machine.system);
+        assert_eq!(found.state, State::WorthChanging, "{found:?}");
+        for write in found.mend.iter().flat_map(|mend| &mend.writes) {
+            let change = machine.ledger("net:[1]").apply(&machine.system, write);
+            assert_eq!((change.left, &change.to), (None, &write.value), "{}", change.path);
+        }
+        assert_eq!(check(&machine.system).state, State::Good, "it is mended");
+        let changes = machine.ledger("net:[1]").undo(&machine.system).unwrap();
+        assert!(changes.iter().all(|change| change.left.is_none()), "{changes:?}");
+        for (path, before) in files {
+            assert_eq!(machine.system.text(path).unwrap(), before.trim(), "{path}");
+        }
+        assert_eq!(check(&machine.system), found);
+        assert!(!machine.records(), "it is forgotten");
     }
 
     fn named(name: &str, cookie: Option<u64>) -> Namespace {

@@ -107,6 +107,7 @@ fn balancer(system: &System, cpus: &[usize]) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::super::finding::State;
+    use super::super::fix::tests::mends_and_takes_back;
     use super::super::system::tests::tree;
     use super::*;
 
@@ -129,6 +130,19 @@ mod tests {
             mend.writes.iter().map(|write| (write.path.as_str(), write.value.as_str())).collect();
         assert_eq!(writes, [("/proc/irq/24/smp_affinity_list", "0,3")]);
         assert_eq!(affinity(&system, &BTreeSet::from(["lo"]), &[1]).state, State::Good);
+    }
+
+    #[test]
+    fn interrupts_that_were_moved_come_back() {
+        let files = [
+            ("/proc/interrupts", TABLE),
+            ("/proc/irq/24/effective_affinity_list", "1\n"),
+            ("/proc/irq/24/smp_affinity_list", "0-1\n"),
+            ("/proc/irq/25/effective_affinity_list", "1\n"),
+            ("/proc/irq/25/smp_affinity_list", "1\n"),
+            ("/sys/devices/system/cpu/online", "0-1\n"),
+        ];
+        mends_and_takes_back(&files, |system| affinity(system, &BTreeSet::from(["eth0", "eth01"]), &[1]));
     }
 
     #[test]

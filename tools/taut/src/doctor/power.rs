@@ -149,14 +149,19 @@ fn waking(measured: &Measured) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::super::finding::State;
+    use super::super::fix::tests::mends_and_takes_back;
     use super::super::system::tests::tree;
     use super::*;
 
+    /// The file of a processor's governor.
+    fn governor(cpu: u8) -> String {
+        format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")
+    }
+
     #[test]
     fn each_processor_has_a_governor() {
-        let path = |cpu: u8| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
         let of = |first: &str, second: &str| {
-            let (_directory, system) = tree(&[(&path(0), first), (&path(1), second)]);
+            let (_directory, system) = tree(&[(&governor(0), first), (&governor(1), second)]);
             frequency(&system)
         };
         assert_eq!(of("performance\n", "performance\n").state, State::Good);
@@ -166,28 +171,46 @@ mod tests {
             (State::WorthChanging, "governor performance, powersave")
         );
         let writes = found.mend.unwrap().writes;
-        assert_eq!((writes.len(), &writes[0].path), (1, &path(1)), "the other one is well");
+        assert_eq!((writes.len(), &writes[0].path), (1, &governor(1)), "the other one is well");
         let (_directory, bare) = tree(&[("/sys/devices/system/cpu/cpu0/topology/core_id", "0")]);
         assert_eq!(frequency(&bare).state, State::Good);
     }
 
     #[test]
+    fn governors_that_were_set_come_back() {
+        let files = [governor(0), governor(1), governor(2)];
+        let before = ["powersave\n", "performance\n", "schedutil\n"];
+        let files: Vec<(&str, &str)> = files.iter().map(String::as_str).zip(before).collect();
+        mends_and_takes_back(&files, frequency);
+    }
+
+    /// Three idle states of a processor, of which the third is slow to leave, and whether that is switched off.
+    fn with_idle_states<R>(disabled: &str, test: impl FnOnce(&[(&str, &str)]) -> R) -> R {
+        let files = [
+            ("state0/latency", "0"),
+            ("state0/disable", "0"),
+            ("state1/latency", "2"),
+            ("state1/disable", "0"),
+            ("state2/latency", "133"),
+            ("state2/disable", disabled),
+            ("state2/name", "C6"),
+        ];
+        let files = files.map(|(name, text)| (format!("/sys/devices/system/cpu/cpu0/cpuidle/{name}"), text));
+        test(&files.each_ref().map(|(path, text)| (path.as_str(), *text)))
+    }
+
+    #[test]
+    fn idle_states_that_were_switched_off_come_back() {
+        with_idle_states("0\n", |files| mends_and_takes_back(files, idle));
+    }
+
+    #[test]
     fn deep_sleep() {
-        let base = "/sys/devices/system/cpu/cpu0/cpuidle";
         let of = |disabled: &str| {
-            let files = [
-                ("state0/latency", "0"),
-                ("state0/disable", "0"),
-                ("state1/latency", "2"),
-                ("state1/disable", "0"),
-                ("state2/latency", "133"),
-                ("state2/disable", disabled),
-                ("state2/name", "C6"),
-            ];
-            let files = files.map(|(name, text)| (format!("{base}/{name}"), text));
-            let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
-            let (_directory, system) = tree(&files);
-            idle(&system)
+            with_idle_states(disabled, |files| {
+                let (_directory, system) = tree(files);
+                idle(&system)
+            })
         };
         let found = of("0");
         assert_eq!(found.seen, "up to 133 us to leave (C6)");
