@@ -4,7 +4,7 @@ use std::fs::File;
 use std::hint::black_box;
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::{Barrier, mpsc};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -205,17 +205,24 @@ pub fn cpus(cpus: &[usize]) -> Result<(), String> {
 /// The longest pause of a thread that spins under SCHED_FIFO beside one that would like its processor.
 pub fn stall() -> Result<Duration, String> {
     let cpu = last_cpu()?;
-    let over = AtomicBool::new(false);
+    let (over, both_there) = (AtomicBool::new(false), Barrier::new(2));
     std::thread::scope(|scope| {
         let rival = scope.spawn(|| {
-            pin(cpu)?;
+            let pinned = pin(cpu);
+            both_there.wait();
+            pinned?;
             while !over.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
             }
             Ok(())
         });
         let spinner = scope.spawn(|| {
-            let longest = pin(cpu).and_then(|()| set_fifo(1)).map(|()| longest_pause());
+            let first = pin(cpu).and_then(|()| set_fifo(1));
+            both_there.wait();
+            let longest = first.map(|()| {
+                let begin = Instant::now();
+                longest_pause(|| begin.elapsed())
+            });
             over.store(true, Ordering::Relaxed);
             longest
         });
@@ -224,12 +231,12 @@ pub fn stall() -> Result<Duration, String> {
     })
 }
 
-fn longest_pause() -> Duration {
-    let begin = Instant::now();
-    let (mut before, mut longest) = (begin, Duration::ZERO);
-    while before.duration_since(begin) < SPIN {
-        let now = Instant::now();
-        longest = longest.max(now.duration_since(before));
+/// The longest time between two looks at a clock that begins at 0, within [`SPIN`].
+fn longest_pause(mut clock: impl FnMut() -> Duration) -> Duration {
+    let (mut before, mut longest) = (Duration::ZERO, Duration::ZERO);
+    while before < SPIN {
+        let now = clock();
+        longest = longest.max(now.saturating_sub(before));
         before = now;
     }
     longest
@@ -277,6 +284,23 @@ mod tests {
         let waking = wake_up();
         assert!(waking.median > Duration::ZERO && waking.median <= waking.longest, "{waking:?}");
         assert!(waking.missed <= MANY_MISSED, "{waking:?}");
+    }
+
+    #[test]
+    fn the_longest_pause_is_told_and_no_other() {
+        let pause = |stopped_us: &[(usize, u64)]| {
+            let (mut looks, mut now_us) = (0, 0);
+            longest_pause(|| {
+                let stopped = stopped_us.iter().find(|(look, _)| *look == looks);
+                looks += 1;
+                now_us += stopped.map_or(100, |(_, us)| *us);
+                Duration::from_micros(now_us)
+            })
+        };
+        assert_eq!(pause(&[]), Duration::from_micros(100));
+        assert_eq!(pause(&[(7, 30_000), (9, 49_900), (11, 40_000)]), Duration::from_micros(49_900));
+        assert_eq!(pause(&[(10_999, 50_000)]), Duration::from_millis(50), "it begins within the time");
+        assert_eq!(pause(&[(11_000, 50_000)]), Duration::from_micros(100), "it begins behind it");
     }
 
     #[test]
