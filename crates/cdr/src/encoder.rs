@@ -3,6 +3,7 @@
 //! XTypes 1.3 §7.4.3. Fills memory of the caller; what does not fit is counted, so that the caller finds memory that is
 //! long enough and tries again.
 
+use crate::strings::copy_text;
 use crate::types::wire_length;
 use crate::{Cdr, CdrError, Endian, Extensibility, Representation, Result};
 
@@ -180,25 +181,43 @@ impl<'a> Encoder<'a> {
 
     #[inline]
     fn padding(&self, align: usize) -> usize {
-        let mask = align.min(self.max_align).wrapping_sub(1);
-        self.origin.wrapping_sub(self.len) & mask
+        self.origin.wrapping_sub(self.len) & self.mask(align)
+    }
+
+    /// Up to 4 it is known when the code is compiled.
+    #[inline]
+    fn mask(&self, align: usize) -> usize {
+        if align > 4 { align.min(self.max_align) } else { align }.wrapping_sub(1)
     }
 
     /// After padding to `first`, would memory of alignment `align` need no padding inside?
     pub(crate) fn starts_plain(&self, first: usize, align: usize) -> bool {
         let start = self.len.wrapping_add(self.padding(first));
-        let mask = align.min(self.max_align).wrapping_sub(1);
-        start.wrapping_sub(self.origin) & mask == 0
+        start.wrapping_sub(self.origin) & self.mask(align) == 0
     }
 
     /// Writes a primitive, given in the byte order of this machine, at its own alignment.
     #[inline]
-    pub fn put<const N: usize>(&mut self, mut bytes: [u8; N]) {
+    pub fn put<const N: usize>(&mut self, bytes: [u8; N]) {
         self.align(N);
-        if self.swap {
+        self.put_array(self.ordered(bytes));
+    }
+
+    /// A primitive as it is written: of a byte order that is known only when the code runs.
+    #[inline]
+    fn ordered<const N: usize>(&self, mut bytes: [u8; N]) -> [u8; N] {
+        if !self.swap {
+            return bytes;
+        }
+        // As a whole: swapped byte by byte it would be taken apart in the other order, too.
+        if let Some(whole) = bytes.first_chunk_mut().filter(|_| N == 4) {
+            *whole = u32::from_ne_bytes(*whole).swap_bytes().to_ne_bytes();
+        } else if let Some(whole) = bytes.first_chunk_mut().filter(|_| N == 8) {
+            *whole = u64::from_ne_bytes(*whole).swap_bytes().to_ne_bytes();
+        } else {
             bytes.reverse();
         }
-        self.put_array(bytes);
+        bytes
     }
 
     /// Writes bytes as they are, without alignment.
@@ -236,25 +255,35 @@ impl<'a> Encoder<'a> {
     }
 
     /// Writes a text with a NUL behind it, led by their length.
-    #[inline]
+    ///
+    /// *Errors*: there is a NUL within, too.
+    // A call would take the encoder's address, and with it what `alone` is for.
+    #[inline(always)]
     pub(crate) fn put_text(&mut self, text: &[u8]) -> Result<()> {
         let length = text.len().wrapping_add(1);
-        let mut head = wire_length(length)?.to_ne_bytes();
-        if self.swap {
-            head.reverse();
-        }
+        let head = self.ordered(wire_length(length)?.to_ne_bytes());
         self.align(head.len());
         let whole = length.wrapping_add(head.len());
-        if let Some((first, rest)) = self.rest().get_mut(..whole).and_then(|to| to.split_first_chunk_mut())
-            && let Some((last, body)) = rest.split_last_mut()
-            && body.len() == text.len()
-        {
-            *first = head;
-            body.copy_from_slice(text);
-            *last = 0;
-        }
+        let room = self.rest().get_mut(..whole).and_then(|to| to.split_first_chunk_mut());
+        let has_nul = match room {
+            Some((first, to)) => {
+                *first = head;
+                copy_text(text, to)
+            }
+            None => copy_text(text, &mut []),
+        };
         self.len = self.len.wrapping_add(whole);
-        Ok(())
+        if has_nul { Err(CdrError::InvalidString) } else { Ok(()) }
+    }
+
+    /// Has `body` write with an encoder of its own: nobody else knows its address, so that a loop keeps it in registers instead
+    /// of looking into memory for how far it has come, value by value.
+    #[inline]
+    pub(crate) fn alone<T>(&mut self, body: impl FnOnce(&mut Encoder<'_>) -> T) -> T {
+        let mut own = Encoder { memory: &mut *self.memory, ..*self };
+        let written = body(&mut own);
+        self.len = own.len;
+        written
     }
 
     /// Writes over what was written before.

@@ -47,11 +47,6 @@ impl fmt::Display for WString {
 /// search made for long ones costs more than writing them.
 #[inline]
 fn has_nul(text: &[u8]) -> bool {
-    const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
-    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-    // Taking 1 from a byte sets its high bit without having found one there only if the byte was 0, or
-    // borrowed from by one below that was.
-    let in_word = |word: u64| word.wrapping_sub(LOW) & !word & HIGH != 0;
     let (words, rest) = text.as_chunks::<8>();
     if words.iter().any(|word| in_word(u64::from_ne_bytes(*word))) {
         return true;
@@ -61,12 +56,69 @@ fn has_nul(text: &[u8]) -> bool {
         return in_word(u64::from_ne_bytes(*last));
     }
     match (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
-        (Some(first), Some(last)) => {
-            let halves = u64::from(u32::from_ne_bytes(*first)) | u64::from(u32::from_ne_bytes(*last)) << 32;
-            in_word(halves)
-        }
+        (Some(first), Some(last)) => in_halves(*first, *last),
         _ => rest.contains(&0),
     }
+}
+
+/// Is there a byte that is 0?
+#[inline]
+fn in_word(word: u64) -> bool {
+    const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    // Taking 1 from a byte sets its high bit without having found one there only if the byte was 0, or
+    // borrowed from by one below that was.
+    word.wrapping_sub(LOW) & !word & HIGH != 0
+}
+
+#[inline]
+fn in_halves(first: [u8; 4], last: [u8; 4]) -> bool {
+    in_word(u64::from(u32::from_ne_bytes(first)) | u64::from(u32::from_ne_bytes(last)) << 32)
+}
+
+/// *Units*: bytes, of the two words, which may overlap, by which a text is copied while a NUL is looked for in them. Less, and
+/// more texts are copied by a call, which takes longer than their bytes; more, and two words are not all of it.
+const SHORT: usize = 16;
+
+/// Copies a text to where it has room, if it has, and a NUL behind it. Is there a NUL within, too? Then the copy is of no use.
+#[inline]
+pub(crate) fn copy_text(text: &[u8], to: &mut [u8]) -> bool {
+    let Some((end, to)) = to.split_last_mut().filter(|(_, to)| to.len() == text.len()) else {
+        return has_nul_apart(text);
+    };
+    *end = 0;
+    if text.len() > SHORT {
+        to.copy_from_slice(text);
+        return has_nul(text);
+    }
+    if let Some([first, last]) = copy_ends(text, to) {
+        return in_word(u64::from_ne_bytes(first)) | in_word(u64::from_ne_bytes(last));
+    }
+    if let Some([first, last]) = copy_ends(text, to) {
+        return in_halves(first, last);
+    }
+    // Of up to three one may be at neither end.
+    let middle = text.len() / 2;
+    if let (Some(byte), Some(to)) = (text.get(middle), to.get_mut(middle)) {
+        *to = *byte;
+    }
+    copy_ends::<1>(text, to).is_some() && text.contains(&0)
+}
+
+/// Copies the first bytes and the last ones, some of which may be both. None: there are fewer.
+#[inline]
+fn copy_ends<const N: usize>(text: &[u8], to: &mut [u8]) -> Option<[[u8; N]; 2]> {
+    let ends @ [first, last] = [*text.first_chunk()?, *text.last_chunk()?];
+    *to.first_chunk_mut()? = first;
+    *to.last_chunk_mut()? = last;
+    Some(ends)
+}
+
+/// Of a text that has no room, and is written again.
+#[cold]
+#[inline(never)]
+fn has_nul_apart(text: &[u8]) -> bool {
+    has_nul(text)
 }
 
 /// The characters of a string where they lie.
@@ -84,12 +136,6 @@ fn text<'a>(input: &mut Decoder<'a>) -> Result<&'a str> {
 fn skip_text(input: &mut Decoder<'_>) -> Result<()> {
     let length = input.take_length()?;
     input.take_bytes(length).map(drop)
-}
-
-/// Writes a string that is known to have no NUL.
-#[inline]
-fn put_text(text: &str, out: &mut Encoder<'_>) -> Result<()> {
-    out.put_text(text.as_bytes())
 }
 
 /// The UTF-16 code units of a wide string where they lie.
@@ -118,10 +164,7 @@ impl Cdr for String {
 
     #[inline]
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
-        if has_nul(self.as_bytes()) {
-            return Err(CdrError::InvalidString);
-        }
-        put_text(self, out)
+        out.put_text(self.as_bytes())
     }
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self> {
@@ -142,7 +185,7 @@ impl Cdr for String {
     fn recode_key(input: &mut Decoder<'_>, bounds: &[usize], out: &mut Encoder<'_>) -> Result<()> {
         let text = text(input)?;
         within(text.len(), bounds)?;
-        put_text(text, out)
+        out.put_text(text.as_bytes())
     }
 
     fn initial() -> Self {
@@ -229,15 +272,23 @@ impl Cdr for WString {
 mod tests {
     use super::*;
 
+    /// Is a NUL found in what is copied as a whole?
+    fn copied(text: &[u8]) -> bool {
+        let mut to = vec![0xee; text.len() + 1];
+        let has_nul = copy_text(text, &mut to);
+        assert!(has_nul || to.split_last() == Some((&0, text)), "{to:x?} of {text:x?}");
+        has_nul
+    }
+
     #[test]
     fn a_nul_is_found_wherever_it_is_and_only_there() {
-        for len in 0..=20 {
+        for len in 0..=40 {
             for other in [0x01, 0x7f, 0x80, 0x81, 0xff] {
                 let mut text = vec![other; len];
-                assert!(!has_nul(&text), "{text:x?}");
+                assert!(!has_nul(&text) && !copied(&text), "{text:x?}");
                 for at in 0..len {
                     text[at] = 0;
-                    assert!(has_nul(&text), "{text:x?}");
+                    assert!(has_nul(&text) && copied(&text), "{text:x?}");
                     text[at] = other;
                 }
             }

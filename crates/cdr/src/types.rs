@@ -126,7 +126,7 @@ pub trait Cdr: Sized {
     }
     /// Writes the elements of a collection, without count.
     fn encode_slice(slice: &[Self], out: &mut Encoder<'_>) -> Result<()> {
-        slice.iter().try_for_each(|value| value.encode(out))
+        out.alone(|out| slice.iter().try_for_each(|value| value.encode(out)))
     }
     /// Reads `count` elements. The caller has compared `count` to the bytes that remain.
     fn decode_vec(input: &mut Decoder<'_>, count: usize) -> Result<Vec<Self>> {
