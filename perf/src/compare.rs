@@ -1,10 +1,12 @@
 //! `taut perf compare`: what of a run is better, worse or noise beside an earlier one.
 //!
 //! A line is the same if all that names it is: peer, workload, transport, wait, pinning, size, rate, QoS
-//! and case. Its rounds have no partners in the other run, so the interval is Welch's.
+//! and case; of coding encode and decode are two, if both runs have their rounds. Its rounds have no partners in the
+//! other run, so the interval is Welch's.
 
 use std::fmt;
 
+use crate::half::Half;
 use crate::record::{Outcome, Record};
 use crate::report::model::{failed_rounds, is_rate, same_line};
 use crate::report::units;
@@ -105,10 +107,14 @@ pub fn compare(old: &[Record], new: &[Record]) -> Comparison {
             result.warnings.push(format!("{name}: {} failed: {why}", failed_rounds(line)));
         }
         match (&before.outcome, &line.outcome) {
-            (Outcome::Ok, Outcome::Ok) => match change(name.clone(), before, line) {
-                Some(change) => result.changes.push(change),
-                None => result.without_figure.push((name, sides_without_figure(before, line))),
-            },
+            (Outcome::Ok, Outcome::Ok) => {
+                for (name, rounds) in parts(&name, before, line) {
+                    match change(&name, [before, line], rounds) {
+                        Some(change) => result.changes.push(change),
+                        None => result.without_figure.push((name, sides_without_figure(rounds))),
+                    }
+                }
+            }
             (Outcome::Ok, Outcome::Failed(why)) => result.failing.push((name, format!("fails: {why}"))),
             (Outcome::Ok, Outcome::Absent(why)) => result.failing.push((name, format!("absent: {why}"))),
             (_, Outcome::Ok) => result.running.push(name),
@@ -135,8 +141,24 @@ fn same(a: &Record, b: &Record) -> bool {
     same_line(&with_wait, b)
 }
 
-fn change(line: String, old: &Record, new: &Record) -> Option<Change> {
-    let estimate = unpaired_ratio(&new.round_values, &old.round_values)?;
+/// The values of rounds that are compared of a line, the old ones and the new ones, with the name of each pair.
+fn parts<'a>(name: &str, old: &'a Record, new: &'a Record) -> Vec<(String, Rounds<'a>)> {
+    let of_half = |half: Half| {
+        let rounds = [old, new].map(|side| half.rounds(side));
+        let has_all = rounds.iter().all(|rounds| !rounds.is_empty());
+        has_all.then(|| (format!("{name} {}", half.word()), rounds))
+    };
+    match Half::BOTH.map(of_half) {
+        [Some(encode), Some(decode)] => vec![encode, decode],
+        _ => vec![(name.to_string(), [&old.round_values, &new.round_values])],
+    }
+}
+
+/// Of the old run and of the new one.
+type Rounds<'a> = [&'a [f64]; 2];
+
+fn change(name: &str, [old, new]: [&Record; 2], rounds: Rounds) -> Option<Change> {
+    let estimate = unpaired_ratio(rounds[1], rounds[0])?;
     let rate = is_rate(new);
     let gain = if rate { estimate.ratio } else { 1.0 / estimate.ratio };
     let interval =
@@ -147,20 +169,21 @@ fn change(line: String, old: &Record, new: &Record) -> Option<Change> {
         Some((_, high)) if high < 1.0 && gain < 1.0 / LEAST_OF_INTEREST => Verdict::Worse,
         Some(_) => Verdict::Noise,
     };
-    Some(Change { line, verdict, gain, interval, figures: (figure(old), figure(new)) })
+    let figures = (figure(old, rounds[0]), figure(new, rounds[1]));
+    Some(Change { line: name.to_string(), verdict, gain, interval, figures })
 }
 
 /// Which of two that cannot be compared have none.
-fn sides_without_figure(old: &Record, new: &Record) -> &'static str {
-    match [old, new].map(|side| side.round_values.iter().any(|value| *value > 0.0)) {
+fn sides_without_figure(rounds: Rounds) -> &'static str {
+    match rounds.map(|side| side.iter().any(|value| *value > 0.0)) {
         [false, false] => "in both runs",
         [false, true] => "in the old run",
         _ => "in the new run",
     }
 }
 
-fn figure(record: &Record) -> String {
-    let value = crate::statistics::median(&record.round_values);
+fn figure(record: &Record, rounds: &[f64]) -> String {
+    let value = crate::statistics::median(rounds);
     match record.workload.as_str() {
         _ if is_rate(record) && record.lost > 0 => {
             format!("{} ({} lost)", units::rate(value), units::percent(record.loss()))

@@ -112,6 +112,9 @@ impl Gathered {
                 self.times.len() - 1
             });
             self.times[at].1.add_round(samples);
+            if let Some((_, p50)) = round.finer.iter().find(|(known, _)| *known == figure) {
+                self.times[at].1.refine(*p50);
+            }
         }
         self.rates.push(round.rate.unwrap_or(0.0));
         if let Some((label, rate)) = round.also {
@@ -233,6 +236,8 @@ impl Gathered {
                 Some(distribution) => distribution.rounds_p50().to_vec(),
                 None => self.memories.iter().filter_map(|memory| memory_value(memory)).collect(),
             },
+            encode_round_values: self.rounds_of(Figure::Encode),
+            decode_round_values: self.rounds_of(Figure::Decode),
             histogram: compared.map(Distribution::cells).unwrap_or_default(),
             series: compared.map(Distribution::series).unwrap_or_default(),
             run,
@@ -241,6 +246,12 @@ impl Gathered {
             set_rate(&mut record, &self.rates);
         }
         record
+    }
+
+    /// The median of each round of a figure; nothing without it.
+    fn rounds_of(&self, figure: Figure) -> Vec<f64> {
+        let of = self.times.iter().find(|(known, _)| *known == figure);
+        of.map(|(_, distribution)| distribution.rounds_p50().to_vec()).unwrap_or_default()
     }
 
     /// Where the adapter counts them.

@@ -21,6 +21,7 @@ pub mod compare;
 mod contract;
 mod counter;
 mod gather;
+mod half;
 mod machine;
 mod namespace;
 mod network;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::record::{Outcome, Record};
 use crate::report::current::{current, settled};
-use crate::report::gains::{Gain, Standing, gains, gaps};
+use crate::report::gains::{Gain, Standing, gains, gaps, marked};
 use crate::report::model::{Group, Model, failed_rounds, subject};
 use crate::report::sections::rows_not_ahead;
 use crate::report::units::times;
@@ -85,6 +85,7 @@ fn lines(shown: &[Record], model: &Model, named: &[&Record]) -> String {
         "# Every line\n\nWhat `taut perf` has measured, of which [{PAGE}]({PAGE}) is the summary. This page is generated.\n\n"
     );
     page += GAINS;
+    page += marked(model);
     page += "The floor is the same exchange without a middleware: of times a limit, not a rival. But it sleeps at once where it blocks: who looks for a while before it sleeps, as Taut does (`spin`, 20 µs unless set otherwise), is woken less often and can be faster than it. At rates and in bursts it calls the kernel for each sample and can be passed; over UDP the limit is the floor that hands the kernel many datagrams at once (floor gso). Where samples got lost, their share stands beside the gain. ";
     page += &rules::explained(shown);
     page += "\n\n";
@@ -143,7 +144,8 @@ fn not_ahead(page: &mut String, model: &Model) {
         model.groups.iter().map(|group| gains(model, group).iter().filter(|g| !g.is_floor()).count()).sum();
     let _ = write!(
         page,
-        "{GAINS}{} of {all} comparisons, {behind} of them plainly behind. Worst first. One round alone cannot tell.\n\n",
+        "{GAINS}{}{} of {all} comparisons, {behind} of them plainly behind. Worst first. One round alone cannot tell.\n\n",
+        marked(model),
         rows.len()
     );
     if !rows.is_empty() {
@@ -180,8 +182,7 @@ fn not_ahead(page: &mut String, model: &Model) {
 fn explain(page: &mut String, rows: &[(String, Gain)]) {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for (what, gain) in rows.iter().filter(|row| row.1.standing() == Standing::Behind) {
-        let (workload, case) = (gain.record.workload.as_str(), gain.record.case.as_str());
-        let why = why::of(workload, case, gain.to).unwrap_or("nobody has looked yet");
+        let why = why::of(&gain.record.workload, &gain.case(), gain.to).unwrap_or("nobody has looked yet");
         let row = format!("{} ({})", cell(what), peers::name(gain.to));
         match reasons.iter_mut().find(|(reason, _)| *reason == why) {
             Some((_, rows)) => rows.push(row),
@@ -199,8 +200,8 @@ fn explain(page: &mut String, rows: &[(String, Gain)]) {
 }
 
 fn with_interval(gain: &Gain) -> String {
-    let interval =
-        gain.interval.map_or(String::new(), |(low, high)| format!(" ({} to {})", times(low), times(high)));
+    let shown = |(low, high)| format!(" ({}{} to {})", gain.mark(), times(low), times(high));
+    let interval = gain.interval.map_or(String::new(), shown);
     format!("{}{interval}", times(gain.median))
 }
 

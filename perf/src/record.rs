@@ -127,6 +127,12 @@ pub struct Record {
     /// The figure that ratios and the comparison use (`p50` of the times above, or `samples_per_s`), of
     /// each round in its order; 0 for a round that failed.
     pub round_values: Vec<f64>,
+    /// The same of encode alone (`cdr`), whose `round_values` are of both together. Finer than whole nanoseconds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub encode_round_values: Vec<f64>,
+    /// The same of decode alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decode_round_values: Vec<f64>,
     /// `(value in ns, count)` of the times above, for tails: ascending, empty cells left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub histogram: Vec<(u64, u64)>,

@@ -25,7 +25,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::record::{Outcome, Record, Run};
 use crate::report::current::current;
-use crate::report::gains::{Standing, gains};
+use crate::report::gains::{Standing, gains, marked};
 use crate::report::model::Model;
 use crate::rules;
 
@@ -130,8 +130,8 @@ fn summary(model: &Model) -> Markup {
             ul.sum { @for (count, word) in figures { li { b { (count) } span { (word) } } } }
         }
         p.soft style="margin-top:12px" {
-            (units::thousands(samples)) " samples. Each comparison is one line of one workload against one other peer, by its rounds, with 95 % confidence."
-            @if model.left_out > 0 { " " (model.left_out) " lines are not shown, as a run with more peers or rounds, or a later one, has measured the same." }
+            (units::thousands(samples)) " samples. Each comparison is one line of one workload against one other peer, by its rounds, with 95 % confidence; of coding encode and decode are two. " (marked(model))
+            @if model.left_out > 0 { (model.left_out) " lines are not shown, as a run with more peers or rounds, or a later one, has measured the same." }
         }
     }
 }

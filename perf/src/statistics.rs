@@ -62,6 +62,13 @@ impl Distribution {
         self.slices.push((slices(&samples, begin_ns), span_ns));
     }
 
+    /// The median of the round that was added last, where it is known more finely than its samples.
+    pub fn refine(&mut self, p50: f64) {
+        if let Some(last) = self.rounds_p50.last_mut() {
+            *last = p50;
+        }
+    }
+
     /// How many samples there are.
     pub fn samples(&self) -> u64 {
         self.histogram.len()

@@ -7,7 +7,8 @@ mod units;
 
 use std::fmt::Write;
 
-use crate::record::{Outcome, Pace, Record};
+use crate::half::Half;
+use crate::record::{Outcome, Pace, Ratio, Record};
 use crate::report::model::{failed_rounds, remark};
 
 use columns::{Column, columns};
@@ -75,7 +76,12 @@ fn has_figures(record: &Record) -> bool {
 fn rows(records: &[&Record], columns: &[Column], base: Option<&str>) -> Vec<Vec<String>> {
     let mut header = vec!["".to_string(), "peer".to_string()];
     header.extend(columns.iter().map(|column| column.title.to_string()));
-    header.extend(base.map(|base| format!("to {base}")));
+    let heads = if records.iter().any(|record| is_coding(record)) {
+        Half::BOTH.map(|half| format!("{} to", half.word())).to_vec()
+    } else {
+        vec!["to".to_string()]
+    };
+    header.extend(base.iter().flat_map(|base| heads.iter().map(move |head| format!("{head} {base}"))));
     let mut rows = vec![header];
     let mut last_place = String::new();
     for record in records {
@@ -86,7 +92,7 @@ fn rows(records: &[&Record], columns: &[Column], base: Option<&str>) -> Vec<Vec<
             if matches!(record.outcome, Outcome::Failed(_)) { " (failed)".into() } else { remark(record) };
         let mut row = vec![shown, format!("{}{mark}", record.peer)];
         row.extend(columns.iter().map(|column| (column.text)(record).unwrap_or_default()));
-        row.extend(base.map(|base| ratio(record, base)));
+        row.extend(base.map(|base| ratios(record, records, base)).unwrap_or_default());
         rows.push(row);
     }
     rows
@@ -188,11 +194,28 @@ fn place(record: &Record) -> String {
     words.join(" ")
 }
 
-fn ratio(record: &Record, base: &str) -> String {
+fn is_coding(record: &Record) -> bool {
+    record.workload == "cdr"
+}
+
+/// How a line stands to the base, of coding by each half.
+fn ratios(record: &Record, records: &[&Record], base: &str) -> Vec<String> {
     if record.peer == base {
-        return "1".to_string();
+        return vec!["1".to_string(); if is_coding(record) { Half::BOTH.len() } else { 1 }];
     }
-    let Some(ratio) = record.ratio.iter().find(|ratio| ratio.to == base) else { return String::new() };
+    if !is_coding(record) {
+        let ratio = record.ratio.iter().find(|ratio| ratio.to == base);
+        return vec![ratio.map(shown).unwrap_or_default()];
+    }
+    let is_same = |other: &&&Record| {
+        other.peer == base && other.size_bytes == record.size_bytes && other.case == record.case
+    };
+    let other = records.iter().find(is_same);
+    let of_half = |half: Half| other.and_then(|other| half.ratio(record, other));
+    Half::BOTH.map(|half| of_half(half).map(|of| shown(&of.ratio)).unwrap_or_default()).to_vec()
+}
+
+fn shown(ratio: &Ratio) -> String {
     match (ratio.low, ratio.high) {
         (Some(low), Some(high)) => format!("{:.2} [{low:.2} {high:.2}]", ratio.p50),
         _ => format!("{:.2}", ratio.p50),
@@ -229,6 +252,27 @@ mod tests {
             "udp 1 KiB taut 1.23 us 56.8 us 7.00 ms 8.00 s 10.00% 12.3 us 1.50 [1.40 1.60]"
         );
         assert_eq!(rows[4].join(" "), "floor 1.23 us 56.8 us 7.00 ms 8.00 s 2 order 12.3 us 1");
+    }
+
+    #[test]
+    fn coding_has_a_ratio_for_each_half() {
+        let times = |p50: u64| {
+            serde_json::json!({"min": 1, "mean": 1, "p50": p50, "p90": 1, "p99": p50, "p999": 1,
+                "p9999": 1, "p999999": 1, "max": p50, "max_at_ns": 1, "stddev": 1, "pdv": 1})
+        };
+        let line = |peer: &str, encode: u64, decode: u64| {
+            record(serde_json::json!({"workload": "cdr", "case": "plain", "peer": peer, "lost": 0,
+                "encode_ns": times(encode), "encode_round_values": [encode, encode],
+                "decode_ns": times(decode), "decode_round_values": [decode, decode]}))
+        };
+        let text = render_within(&[line("taut", 30, 50), line("floor", 10, 100)], Some("floor"), 200);
+        let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows[2].join(" "), "peer encode p99 decode p99 encode to floor decode to floor");
+        assert_eq!(
+            rows[3].join(" "),
+            "1 KiB plain taut 30 ns 30 ns 50 ns 50 ns 3.00 [3.00 3.00] 0.50 [0.50 0.50]"
+        );
+        assert_eq!(rows[4].join(" "), "floor 10 ns 10 ns 100 ns 100 ns 1 1");
     }
 
     #[test]

@@ -275,6 +275,7 @@ fn every_workload_has_its_figures() {
     assert!(one("write --sizes 64").write_ns.is_some());
     let cdr = one("cdr --sizes 64");
     assert_eq!((cdr.encode_ns.unwrap().p50, cdr.decode_ns.unwrap().p50), (50, 40));
+    assert!(cdr.encode_round_values.iter().all(|ns| *ns == 50.0) && cdr.decode_round_values[0] == 40.0);
     let memory = one("memory").memory;
     let writer = memory.iter().find(|entry| entry.entity == "writer").unwrap();
     assert!(writer.count == 100 && (15_000..30_000).contains(&writer.bytes_each), "{writer:?}");

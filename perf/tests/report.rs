@@ -284,6 +284,54 @@ fn bursts_have_the_times_of_a_sample_and_of_all_of_it() {
 }
 
 #[test]
+fn who_decodes_faster_is_behind_where_it_encodes_slower() {
+    let slower = |record: &mut Record| {
+        if record.workload == "cdr" && record.peer == "taut" {
+            record.encode_round_values.iter_mut().for_each(|ns| *ns *= 20.0);
+            record.decode_round_values.iter_mut().for_each(|ns| *ns /= 20.0);
+        }
+    };
+    let [page, lines] = pages(slower);
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| cdr ")).collect();
+    let is_row = |row: &&str| row.starts_with("| cdr encode · ") && row.ends_with(" | behind |");
+    assert!(rows.len() > 8 && rows.iter().all(is_row), "{rows:?}");
+    let why = page.split("Why it is plainly behind:").nth(1).expect("reasons");
+    assert!(why.contains("cdr encode · 64 B · complex (HDDS)"), "{why}");
+    let heads = "encode p50 | p99 | Taut gains | decode p50 | p99 | Taut gains |";
+    assert!(lines.contains(heads) && !lines.contains('≈'));
+}
+
+#[test]
+fn a_run_with_rounds_of_both_halves_only_says_what_its_intervals_are() {
+    let [page, lines] = pages(|record| {
+        record.encode_round_values.clear();
+        record.decode_round_values.clear();
+    });
+    for page in [&page, &lines] {
+        assert!(page.contains("have the rounds of both together only: an interval with ≈"));
+    }
+    assert!(lines.contains("× (≈ "), "{lines}");
+}
+
+#[test]
+fn runs_are_compared_by_each_half_of_coding_if_both_have_them() {
+    let old = synthetic::run(SEED);
+    let mut new = old.clone();
+    for record in new.iter_mut().filter(|record| record.workload == "cdr") {
+        record.encode_round_values.iter_mut().for_each(|ns| *ns *= 2.0);
+    }
+    let is_coding = |line: &str| line.starts_with("cdr ");
+    let result = compare(&old, &new);
+    let worse = result.changes.iter().filter(|change| change.verdict == Verdict::Worse);
+    assert!(worse.clone().count() > 8 && worse.clone().all(|change| change.line.ends_with(" encode")));
+    assert_eq!(result.changes.iter().filter(|change| is_coding(&change.line)).count(), 2 * worse.count());
+    new.iter_mut().for_each(|record| record.encode_round_values.clear());
+    let result = compare(&old, &new);
+    let coding = result.changes.iter().filter(|change| is_coding(&change.line));
+    assert!(coding.clone().all(|change| change.verdict == Verdict::Noise && !change.line.ends_with("code")));
+}
+
+#[test]
 fn who_loses_samples_is_not_ahead_without_their_share() {
     let plain = document(|_| {});
     assert!(!plain.contains("losing more"), "what the subject does not lose is no loss of its own");

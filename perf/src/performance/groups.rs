@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::half::Half;
 use crate::record::{Calls, LEAST_OF_P999, LEAST_OF_P9999, Outcome, Record, Times};
 use crate::report::gains::{Gain, gains};
 use crate::report::model::{Group, Model, main_times, remark};
@@ -20,7 +21,7 @@ pub(super) fn table(page: &mut String, model: &Model, group: &Group) {
     let _ = write!(page, "{}\n\n", commands.join(", "));
     match group.key.workload.as_str() {
         "memory" => memory_rows(page, group),
-        "cdr" => coding_rows(page, group),
+        "cdr" => coding_rows(page, model, group),
         "calls" => call_rows(page, group),
         _ => rows(page, model, group),
     }
@@ -167,15 +168,26 @@ fn call_rows(page: &mut String, group: &Group) {
     }
 }
 
-fn coding_rows(page: &mut String, group: &Group) {
-    page.push_str("| size | peer | encode p50 | p99 | decode p50 | p99 |\n|--:|---|--:|--:|--:|--:|\n");
+fn coding_rows(page: &mut String, model: &Model, group: &Group) {
+    let gain = format!("{} gains", peers::name(&model.subject));
+    let of = |half: Half| format!(" {} p50 | p99 | {gain} |", half.word());
+    let _ = write!(page, "| size | peer |{}\n|--:|---|{}\n", Half::BOTH.map(of).concat(), "--:|".repeat(6));
+    let all = gains(model, group);
     let mut lines: Vec<&&Record> = group.lines.iter().collect();
     lines.sort_by_key(|line| (line.size_bytes, peers::order(&line.peer)));
     for line in lines {
-        if let Some((encode, decode)) = line.encode_ns.zip(line.decode_ns) {
-            let figures =
-                [encode.p50, encode.p99, decode.p50, decode.p99].map(|ns| time(ns as f64)).join(" | ");
-            let _ = writeln!(page, "| {} | {} | {figures} |", size(line.size_bytes), peers::name(&line.peer));
+        let shown = |half: Half| {
+            let of_half = half.times(line)?;
+            let is = |gain: &&Gain| {
+                gain.half == Some(half) && gain.to == line.peer && gain.record.size_bytes == line.size_bytes
+            };
+            let gain = all.iter().find(is).map(with_interval).unwrap_or_default();
+            let [p50, p99] = [of_half.p50, of_half.p99].map(|ns| time(ns as f64));
+            Some(format!("{p50} | {p99} | {gain}"))
+        };
+        if let [Some(encode), Some(decode)] = Half::BOTH.map(shown) {
+            let (size, peer) = (size(line.size_bytes), peers::name(&line.peer));
+            let _ = writeln!(page, "| {size} | {peer} | {encode} | {decode} |");
         }
     }
 }

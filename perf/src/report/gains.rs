@@ -1,8 +1,9 @@
 //! How the subject stands to the other peers: where it is ahead, by how much, and where it has no result.
 
+use crate::half::{Half, HalfRatio};
 use crate::record::{MEDIAN_SUBSCRIBER, Outcome, Ratio, Record};
 use crate::report::model::{Group, Model, is_rate};
-use crate::report::{peers, units};
+use crate::report::{peers, tables, units};
 
 /// The floor that hands the kernel many datagrams with one call: the limit of rates over UDP.
 pub(crate) const FLOOR_OF_RATES: &str = "floor:gso";
@@ -12,13 +13,19 @@ pub(crate) const FLOOR_OF_RATES: &str = "floor:gso";
 pub(crate) struct Gain<'a> {
     pub(crate) record: &'a Record,
     pub(crate) to: &'a str,
+    /// What of the line is compared, if not all of it.
+    pub(crate) half: Option<Half>,
     pub(crate) median: f64,
+    /// Is its interval as wide as that of both halves, of which alone there are rounds?
+    pub(crate) is_wide: bool,
     pub(crate) interval: Option<(f64, f64)>,
     pub(crate) p99: Option<f64>,
     pub(crate) max: Option<f64>,
     /// Which share of the samples got lost, of its own and of theirs.
     pub(crate) loss: (f64, f64),
 }
+
+const MARKED: &str = "Of encode and decode some runs have the rounds of both together only: an interval with ≈ is as wide as that of both, and by the nanosecond to which the two medians are stored. ";
 
 /// A loss that is this much greater is one: a sample in a thousand.
 const LOSS_OF_INTEREST: f64 = 0.001;
@@ -49,7 +56,21 @@ impl Standing {
 }
 
 impl<'a> Gain<'a> {
-    pub(crate) fn new(record: &'a Record, ratio: &'a Ratio) -> Option<Gain<'a>> {
+    /// Those over another one: of most lines one, of coding one for each half.
+    fn all(group: &Group<'a>, record: &'a Record, to: &'a Ratio) -> Vec<Gain<'a>> {
+        if record.workload != "cdr" {
+            return Gain::new(record, &to.to, to).into_iter().collect();
+        }
+        let Some(other) = same_of(group, record, &to.to) else { return Vec::new() };
+        let of_half = |half: Half| {
+            let HalfRatio { ratio, of_both } = half.ratio(record, other)?;
+            let gain = Gain::new(record, &to.to, &ratio)?;
+            Some(Gain { half: Some(half), is_wide: of_both, ..gain })
+        };
+        Half::BOTH.into_iter().filter_map(of_half).collect()
+    }
+
+    fn new(record: &'a Record, to: &'a str, ratio: &Ratio) -> Option<Gain<'a>> {
         let rate = is_rate(record);
         let gain = |ratio: f64| if rate { ratio } else { 1.0 / ratio };
         let sound = |ratio: &f64| ratio.is_finite() && *ratio > 0.0;
@@ -62,7 +83,9 @@ impl<'a> Gain<'a> {
         let tail = |ratio: Option<f64>| ratio.filter(sound).filter(|_| !rate).map(gain);
         sound(&ratio.p50).then(|| Gain {
             record,
-            to: &ratio.to,
+            to,
+            half: None,
+            is_wide: false,
             median: gain(ratio.p50),
             interval,
             p99: tail(ratio.p99),
@@ -73,11 +96,23 @@ impl<'a> Gain<'a> {
 
     /// Beside that of another one, whose loss is told with it.
     fn beside(mut self, group: &Group) -> Gain<'a> {
-        let same = |line: &&&Record| {
-            line.peer == self.to && line.size_bytes == self.record.size_bytes && line.case == self.record.case
-        };
-        self.loss.1 = group.lines.iter().find(same).map_or(0.0, |line| line.loss());
+        self.loss.1 = same_of(group, self.record, self.to).map_or(0.0, Record::loss);
         self
+    }
+
+    /// What was measured, in words.
+    pub(crate) fn what(&self, group: &Group) -> String {
+        tables::what_of(group, self.record, self.half)
+    }
+
+    /// The words of its case, with that of its half.
+    pub(crate) fn case(&self) -> String {
+        format!("{} {}", self.record.case, self.half.map_or("", Half::word))
+    }
+
+    /// What stands before an interval that is no more than likely.
+    pub(crate) fn mark(&self) -> &'static str {
+        if self.is_wide { "≈ " } else { "" }
     }
 
     /// What got lost on either side; empty for nothing.
@@ -124,6 +159,20 @@ impl<'a> Gain<'a> {
     }
 }
 
+/// The line of another peer that is measured as this one.
+fn same_of<'a>(group: &Group<'a>, record: &Record, peer: &str) -> Option<&'a Record> {
+    let same = |line: &&&Record| {
+        line.peer == peer && line.size_bytes == record.size_bytes && line.case == record.case
+    };
+    group.lines.iter().find(same).copied()
+}
+
+/// What is to be said of intervals with a mark, if there are any.
+pub(crate) fn marked(model: &Model) -> &'static str {
+    let any = model.groups.iter().any(|group| gains(model, group).iter().any(|gain| gain.is_wide));
+    if any { MARKED } else { "" }
+}
+
 /// All gains of the subject over other peers, in the order of the groups.
 pub(crate) fn gains<'a>(model: &Model<'a>, group: &Group<'a>) -> Vec<Gain<'a>> {
     // What the same rounds say a second time counts once.
@@ -131,7 +180,7 @@ pub(crate) fn gains<'a>(model: &Model<'a>, group: &Group<'a>) -> Vec<Gain<'a>> {
         group.lines.iter().filter(|line| model.is_subject(line) && !line.case.ends_with(MEDIAN_SUBSCRIBER));
     let ratios = own.flat_map(|line| line.ratio.iter().map(move |ratio| (*line, ratio)));
     let rivals = ratios.filter(|(_, ratio)| peers::adapter(&ratio.to) != model.subject);
-    let gains = rivals.filter_map(|(line, ratio)| Gain::new(line, ratio));
+    let gains = rivals.flat_map(|(line, ratio)| Gain::all(group, line, ratio));
     let mut gains: Vec<Gain> = gains.map(|gain| gain.beside(group)).collect();
     gains.sort_by_key(|gain| (gain.record.size_bytes, peers::order(gain.to)));
     gains

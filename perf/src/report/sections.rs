@@ -151,7 +151,7 @@ pub(crate) fn rows_not_ahead<'a>(model: &Model<'a>) -> Vec<(String, Gain<'a>)> {
     for group in &model.groups {
         let rivals = gains(model, group).into_iter().filter(|gain| !gain.is_floor());
         let open = rivals.filter(|gain| gain.standing() != Standing::Ahead);
-        rows.extend(open.map(|gain| (tables::what(group, gain.record), gain)));
+        rows.extend(open.map(|gain| (gain.what(group), gain)));
     }
     rows.sort_by(|a, b| {
         let key = |row: &(String, Gain)| (row.1.standing(), row.1.median);
@@ -384,7 +384,7 @@ fn ratios(model: &Model) -> Option<Markup> {
     let mut all: Vec<(String, Vec<Gain>)> = Vec::new();
     for group in &model.groups {
         for gain in gains(model, group) {
-            let what = tables::what(group, gain.record);
+            let what = gain.what(group);
             match all.iter_mut().find(|(other, _)| *other == what) {
                 Some((_, gains)) => gains.push(gain),
                 None => all.push((what, vec![gain])),

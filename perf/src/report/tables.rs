@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use crate::half::Half;
 use crate::record::{Outcome, Record};
 use crate::report::gains::{Gain, Standing, gaps};
 use crate::report::model::{Group, Model, failed_rounds, main_times, remark};
@@ -10,7 +11,13 @@ use crate::report::units::{bytes, percent, rate, size, thousands, time, times};
 
 /// A line of a run in words: what was measured.
 pub(crate) fn what(group: &Group, record: &Record) -> String {
-    let mut words = vec![record.workload.clone()];
+    what_of(group, record, None)
+}
+
+/// The same of a half of it.
+pub(crate) fn what_of(group: &Group, record: &Record, half: Option<Half>) -> String {
+    let half = half.map_or_else(String::new, |half| format!(" {}", half.word()));
+    let mut words = vec![format!("{}{half}", record.workload)];
     if record.size_bytes > 0 {
         words.push(size(record.size_bytes));
     }
@@ -24,7 +31,8 @@ pub(crate) fn what(group: &Group, record: &Record) -> String {
 }
 
 fn interval(gain: &Gain) -> String {
-    gain.interval.map_or("one round".into(), |(low, high)| format!("{} to {}", times(low), times(high)))
+    let shown = |(low, high)| format!("{}{} to {}", gain.mark(), times(low), times(high));
+    gain.interval.map_or("one round".into(), shown)
 }
 
 fn factor(value: Option<f64>) -> Markup {

@@ -6,6 +6,7 @@ use crate::case::Case;
 use crate::catalog::Peer;
 use crate::samples;
 use crate::session::{Session, Start, Trouble};
+use crate::statistics::median;
 use crate::workload::traffic::{STARTING_S, exchange, measuring_s};
 use crate::workload::{Figure, Round, Work, or};
 
@@ -52,15 +53,21 @@ impl Work for Coding {
         // The start of a batch is not known; batches follow each other.
         let mut start_ns = 0;
         let (mut both, mut encodes, mut decodes) = (Vec::new(), Vec::new(), Vec::new());
-        for [encode_ns, decode_ns, _] in records {
+        for &[encode_ns, decode_ns, _] in &records {
+            // In whole nanoseconds, cut off, as in runs of before: with those it is compared.
             both.push((start_ns, (encode_ns + decode_ns) / BATCH));
-            encodes.push((start_ns, encode_ns / BATCH));
-            decodes.push((start_ns, decode_ns / BATCH));
+            encodes.push((start_ns, (encode_ns + BATCH / 2) / BATCH));
+            decodes.push((start_ns, (decode_ns + BATCH / 2) / BATCH));
             start_ns += encode_ns + decode_ns;
         }
+        // Of a few nanoseconds one is half.
+        let median = |of: usize| {
+            median(&records.iter().map(|record| record[of] as f64 / BATCH as f64).collect::<Vec<_>>())
+        };
         Ok(Round {
             samples: both.len() as u64 * BATCH,
             times: vec![(Figure::Coding, both), (Figure::Encode, encodes), (Figure::Decode, decodes)],
+            finer: vec![(Figure::Encode, median(0)), (Figure::Decode, median(1))],
             wait: ran.wait,
             flaw: ran.flaw,
             ..Round::default()

@@ -96,6 +96,8 @@ pub enum Figure {
 pub struct Round {
     /// `(start, time)` of each sample; the first figure is the one that is compared.
     pub times: Vec<(Figure, Vec<(u64, u64)>)>,
+    /// The medians of figures that are known more finely than to the nanosecond.
+    pub finer: Vec<(Figure, f64)>,
     /// Samples per second; it is compared if it is there.
     pub rate: Option<f64>,
     /// A further line that differs in the rate only: what to add to its label, and the rate.

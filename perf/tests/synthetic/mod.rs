@@ -113,6 +113,8 @@ fn blank(peer: &Peer, case: &Case) -> Record {
         paces: Vec::new(),
         ratio: Vec::new(),
         round_values: Vec::new(),
+        encode_round_values: Vec::new(),
+        decode_round_values: Vec::new(),
         histogram: Vec::new(),
         series: Vec::new(),
         run: Run {
@@ -429,10 +431,14 @@ fn coding_and_memory(random: &mut Random) -> Vec<Record> {
     for label in ["plain", "complex"] {
         for size in [64, 256, 1_024, 4_096] {
             let case = Case { label: label.into(), qos: "", samples: 100, ..case("cdr", "thread", size) };
-            for peer in &PEERS {
-                let (mut record, _) = timed(random, peer, &case, 0.002, 500.0);
+            let mut lines: Vec<_> =
+                PEERS.iter().map(|peer| timed(random, peer, &case, 0.002, 500.0)).collect();
+            set_ratios(&mut lines);
+            for (mut record, _) in lines {
                 record.encode_ns = record.rtt_ns.take();
                 record.decode_ns = record.encode_ns;
+                record.encode_round_values.clone_from(&record.round_values);
+                record.decode_round_values.clone_from(&record.round_values);
                 records.push(record);
             }
         }
