@@ -132,7 +132,8 @@ fn a_writer_that_its_reader_holds_back_loses_nothing() {
         (w.writer(qos(ROOM).max_blocking_time(SOON)).unwrap(), r.reader(qos(ROOM)).unwrap());
     writer.wait_matched(SOON).unwrap();
     reader.wait_matched(SOON).unwrap();
-    let (held_back, holds) = mpsc::channel();
+    // It waits for the reader to hear of it: what it is about to write is not taken then, and will come.
+    let (held_back, holds) = mpsc::sync_channel(0);
     let writes = std::thread::spawn(move || {
         for value in 0..SAMPLES {
             if writer.try_write(&Number { value }).is_err() {
