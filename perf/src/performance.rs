@@ -182,7 +182,8 @@ fn not_ahead(page: &mut String, model: &Model) {
 fn explain(page: &mut String, rows: &[(String, Gain)]) {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for (what, gain) in rows.iter().filter(|row| row.1.standing() == Standing::Behind) {
-        let why = why::of(&gain.record.workload, &gain.case(), gain.to).unwrap_or("nobody has looked yet");
+        let case = format!("{} · {}", gain.record.transport, gain.case());
+        let why = why::of(&gain.record.workload, &case, gain.to).unwrap_or("nobody has looked yet");
         let row = format!("{} ({})", cell(what), peers::name(gain.to));
         match reasons.iter_mut().find(|(reason, _)| *reason == why) {
             Some((_, rows)) => rows.push(row),

@@ -14,7 +14,7 @@ pub struct Reason {
     text: &'static str,
 }
 
-const REASONS: [Reason; 8] = [
+const REASONS: [Reason; 9] = [
     Reason {
         workload: "write",
         against: &["rustdds", "zenoh", "zeromq", "mqtt", "grpc"],
@@ -51,8 +51,15 @@ const REASONS: [Reason; 8] = [
         words: &["complex", "encode"],
         text: "both write a string as it is, and numbers in a byte order that the compiler knows. Taut looks for a NUL within a \
                string, which would end it for its reader, and asks for the order at each number: 3,100 and 2,800 of the 18,800 \
-               instructions that 256 structures take, where HDDS's cursor takes 11,600. With an encoder that keeps its \
-               place in memory, as in runs of before, they took 37,600",
+               instructions that 256 structures take, where HDDS's cursor takes 11,600",
+    },
+    Reason {
+        workload: "latency",
+        against: &["zeromq", "zenoh"],
+        words: &["intra"],
+        text: "within a process their message is handed on by reference: their adapters copy a sample once, into a new one, and \
+               look at it where it lies. Taut's write copies it to where its readers look, and its take copies it out; its \
+               loans, which copy nothing, are under `local`. Read, not profiled",
     },
     Reason {
         workload: "memory",
@@ -101,6 +108,7 @@ mod tests {
         assert_eq!(of("interference", "flood", "cyclonedds"), None);
         assert!(of("cdr", "complex encode", "hdds").unwrap().contains("NUL"));
         assert_eq!(of("cdr", "complex decode", "hdds"), None);
+        assert!(of("latency", "intra · every 1 ms", "zenoh:express").unwrap().contains("by reference"));
         assert_eq!(of("soak", "", "cyclonedds"), None);
     }
 }
