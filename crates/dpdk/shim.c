@@ -9,6 +9,7 @@
 #define ALLOW_EXPERIMENTAL_API
 #include <errno.h>
 #include <net/if.h>
+#include <netpacket/packet.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -460,7 +461,7 @@ static void close_port(void *arg)
 {
 	struct closing *closing = arg;
 
-	/* Some drivers set a flag of the kernel's, which would stay. */
+	/* Some drivers set a flag that would stay. */
 	if (closing->promiscuous)
 		rte_eth_promiscuous_disable(closing->port);
 	rte_eth_dev_stop(closing->port);
@@ -513,13 +514,38 @@ int taut_dpdk_link(uint16_t port, uint32_t *mbit_per_s)
 	return result != 0 ? result : link.link_status;
 }
 
-/* All groups; where a driver cannot, all frames: then 1, and `close` is to be told. */
-int taut_dpdk_receive_groups(uint16_t port)
+/* Has an interface of the kernel's take all frames for as long as a socket is open: all groups, and all VLANs. */
+static int hold_all(unsigned int interface, int *socket_of)
 {
+	const struct packet_mreq all = { .mr_ifindex = (int)interface, .mr_type = PACKET_MR_PROMISC };
+	/* Of no protocol: nothing is received by it. */
+	int fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int result;
+
+	if (fd < 0)
+		return -errno;
+	if (setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof(all)) != 0) {
+		result = -errno;
+		close(fd);
+		return result;
+	}
+	*socket_of = fd;
+	return 0;
+}
+
+/*
+ * All groups, by the driver; where it cannot, all frames. If it has an interface of the kernel's that is so by a socket, which
+ * is to be closed with the port and ends with the process. Otherwise by the driver: then 1, and `close` is to be told.
+ */
+int taut_dpdk_receive_groups(uint16_t port, int *socket_of)
+{
+	struct rte_eth_dev_info info;
 	int result = rte_eth_allmulticast_enable(port);
 
 	if (result != -ENOTSUP)
 		return result;
+	if (rte_eth_dev_info_get(port, &info) == 0 && info.if_index > 0)
+		return hold_all(info.if_index, socket_of);
 	if (rte_eth_promiscuous_get(port) == 1)
 		return 0;
 	result = rte_eth_promiscuous_enable(port);

@@ -5,6 +5,7 @@
 //! them is the caller's business, and so is looking again when nothing has come.
 
 use std::ffi::CStr;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -355,15 +356,20 @@ impl Device {
         Link { is_up: result > 0, mbit_per_s }
     }
 
-    /// Receives frames for all groups from now on; where the driver has no such choice, all frames. A driver may set a
-    /// flag of the kernel's interface for it, which is as it was when the device is dropped in the same network.
+    /// Receives frames for all groups from now on; where the driver has no such choice, all frames. An interface of the kernel's
+    /// is as it was once the device is dropped or the process has ended, however it ends.
     ///
     /// *Errors*: [`Error::Refused`] where it has neither: virtual devices mostly receive all anyway.
     pub fn receive_groups(&mut self) -> Result<(), Error> {
         let _control = control();
         said();
+        let mut socket = -1;
         // SAFETY: the type's invariant.
-        let result = unsafe { ffi::taut_dpdk_receive_groups(self.number()) };
+        let result = unsafe { ffi::taut_dpdk_receive_groups(self.number(), &mut socket) };
+        if socket >= 0 {
+            // SAFETY: it was just opened, and nobody else has it.
+            self.port.hold(unsafe { OwnedFd::from_raw_fd(socket) });
+        }
         self.port.promiscuous.fetch_or(result > 0, Ordering::Relaxed);
         self.done("rte_eth_allmulticast_enable", result.min(0))
     }

@@ -112,7 +112,7 @@ unsafe extern "C" {
     pub fn taut_dpdk_mac(port: u16, mac: *mut u8) -> c_int;
     pub fn taut_dpdk_mtu(port: u16, mtu: *mut u16) -> c_int;
     pub fn taut_dpdk_link(port: u16, mbit_per_s: *mut u32) -> c_int;
-    pub fn taut_dpdk_receive_groups(port: u16) -> c_int;
+    pub fn taut_dpdk_receive_groups(port: u16, socket: *mut c_int) -> c_int;
     pub fn taut_dpdk_steer(port: u16, queue: u16, flow: *const RawFlow, why: *mut *const c_char) -> c_int;
     pub fn taut_dpdk_statistics(port: u16, counts: *mut Counts) -> c_int;
 

@@ -3,9 +3,10 @@
 //! Owns the closing: the last of those who have a port does it. Receiving and sending are independent, so that one thread
 //! may look for frames while another one sends.
 
+use std::os::fd::OwnedFd;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::eal::control;
 use crate::ffi::{self, RawDevice, RawMbuf};
@@ -29,6 +30,8 @@ pub(crate) struct Port {
     pub rings: u16,
     /// Have we had the driver receive all frames?
     pub promiscuous: AtomicBool,
+    /// What has the kernel's interface take all frames for as long as it is open.
+    all: OnceLock<OwnedFd>,
     /// Frames that came in pieces and did not fit one.
     split: AtomicU64,
     /// Of the device that has ended. Ends last: the driver gives its frames back before.
@@ -44,9 +47,9 @@ impl Port {
     /// # Safety
     /// The type's invariant.
     pub unsafe fn own(number: u16) -> Port {
-        let (promiscuous, split, frames) = Default::default();
+        let (promiscuous, all, split, frames) = Default::default();
         let (device, is_memif, rings) = (ptr::null_mut(), false, 0);
-        Port { number, device, is_memif, rings, promiscuous, split, frames }
+        Port { number, device, is_memif, rings, promiscuous, all, split, frames }
     }
 
     #[inline]
@@ -76,6 +79,12 @@ impl Port {
             self.split.fetch_add(split, Ordering::Relaxed);
         }
         came
+    }
+
+    /// Keeps this open for as long as the port is.
+    pub fn hold(&self, all: OwnedFd) {
+        // A second one says the same.
+        let _ = self.all.set(all);
     }
 
     /// Keeps these until the driver has given back what it has of them.

@@ -51,15 +51,48 @@ fn frames_cross_both_ways() {
     });
 }
 
+/// What the kernel says of this end.
+fn shown(pair: &Pair) -> String {
+    pair.enter(End::A);
+    let shown = Command::new("ip").args(["-d", "-o", "link", "show", "xa"]).output().expect("iproute2");
+    String::from_utf8_lossy(&shown.stdout).into_owned()
+}
+
+/// It takes all frames, and by no flag that would stay.
+fn takes_all(shown: &str) -> bool {
+    shown.contains("promiscuity 1 ") && !shown.contains("PROMISC")
+}
+
+/// The child of the test below; nothing when it is run alone.
+#[test]
+fn receives_groups() {
+    let Some(device) = std::env::var(CHILD).ok() else {
+        return println!("LEFT OUT: it is a child of another test");
+    };
+    let mut device = open(&device).expect("the interface is there");
+    device.receive_groups().expect("it can");
+    println!("\nreceives");
+    loop {
+        std::thread::park();
+    }
+}
+
+#[test]
+fn one_that_is_killed_leaves_the_interface_as_it_was() {
+    with_pair("one_that_is_killed_leaves_the_interface_as_it_was", ["", ""], |pair| {
+        let before = shown(pair);
+        let mut child = start("receives_groups", "net_af_packet8,iface=xa", Stdio::inherit());
+        child.await_line("receives");
+        let meanwhile = shown(pair);
+        assert!(takes_all(&meanwhile), "{meanwhile}");
+        child.kill();
+        assert_eq!(shown(pair), before);
+    });
+}
+
 #[test]
 fn the_kernel_keeps_its_interface() {
     with_pair("the_kernel_keeps_its_interface", ["", ""], |pair| {
-        let shown = || {
-            pair.enter(End::A);
-            let shown =
-                Command::new("ip").args(["-d", "-o", "link", "show", "xa"]).output().expect("iproute2");
-            String::from_utf8_lossy(&shown.stdout).into_owned()
-        };
         let ping = || {
             pair.enter(End::A);
             let from = std::net::UdpSocket::bind(("10.88.0.1", 0)).unwrap();
@@ -69,15 +102,16 @@ fn the_kernel_keeps_its_interface() {
             from.send_to(b"hello", "10.88.0.2:7000").unwrap();
             assert_eq!(to.recv(&mut [0; 10]).unwrap(), 5);
         };
-        let before = shown();
+        let before = shown(pair);
         let mut here = device(pair, End::A, 2);
         here.receive_groups().expect("it can");
-        assert!(shown().contains("PROMISC"));
+        let meanwhile = shown(pair);
+        assert!(takes_all(&meanwhile), "{meanwhile}");
         ping();
         pair.enter(End::A);
         drop(here);
         ping();
-        assert!(before.contains("mtu 1500") && shown() == before, "{before}{}", shown());
+        assert!(before.contains("mtu 1500") && shown(pair) == before, "{before}{}", shown(pair));
     });
 }
 

@@ -1,5 +1,4 @@
-//! What it takes to go past the kernel's stack by XDP: privileges, memory that may be locked, and a fit interface. And what a participant
-//! with DPDK that was killed has left behind.
+//! What it takes to go past the kernel's stack by XDP: privileges, memory that may be locked, and a fit interface.
 
 mod device;
 mod vlan;
@@ -77,30 +76,6 @@ pub fn check_device(system: &System, asked: Option<&Asked>, used: &BTreeSet<&str
 pub fn check(system: &System, asked: Option<&Asked>) -> Vec<Finding> {
     let Some(asked) = asked else { return Vec::new() };
     vec![privileges(system, asked), memory(system, asked)]
-}
-
-/// The flag that the driver of packet sockets sets in the kernel's interface, and takes away when it ends in order.
-pub fn check_dpdk(system: &System, config: &Config) -> Option<Finding> {
-    /// IFF_PROMISC of linux/if.h.
-    const PROMISC: u32 = 0x100;
-    let name = "interface of packet sockets";
-    let arguments = config.dpdk_device.strip_prefix("net_af_packet")?;
-    let interface = arguments.split(',').find_map(|word| word.strip_prefix("iface="))?;
-    let flags = match system.text(&format!("/sys/class/net/{interface}/flags")) {
-        Ok(text) => u32::from_str_radix(text.trim().trim_start_matches("0x"), 16).unwrap_or(0),
-        Err(why) => return Some(Finding::not_looked(name, why)),
-    };
-    if flags & PROMISC == 0 {
-        return Some(Finding::good(name, format!("{interface} is not promiscuous")));
-    }
-    let cost = "if no participant and no other program listens there, one that was killed has left it so: the kernel \
-                looks at every frame of that network";
-    let mend = Mend::by_hand(
-        format!("ip link set {interface} promisc off"),
-        Lasts::ForGood,
-        format!("ip link set {interface} promisc on"),
-    );
-    Some(Finding::worth_changing(name, format!("{interface} is promiscuous"), cost).mend(mend))
 }
 
 fn privileges(system: &System, asked: &Asked) -> Finding {
@@ -221,22 +196,6 @@ mod tests {
     #[test]
     fn what_is_not_asked_for_is_not_looked_at() {
         assert!(found(&Config::default(), &[], NONE, "65536").is_empty());
-    }
-
-    #[test]
-    fn what_a_driver_of_packet_sockets_has_left() {
-        let of = |device: &str, flags: &str| {
-            let config = Config { dpdk_device: device.into(), ..Config::default() };
-            let (_directory, system) = tree(&[("/sys/class/net/eth1/flags", flags)]);
-            check_dpdk(&system, &config)
-        };
-        let states =
-            ["0x1103\n", "0x1003\n"].map(|flags| of("net_af_packet0,iface=eth1", flags).unwrap().state);
-        assert_eq!(states, [State::WorthChanging, State::Good]);
-        let found = of("net_af_packet0,qpairs=1,iface=eth1", "0x1103").unwrap();
-        assert_eq!(found.mend.unwrap().command, "ip link set eth1 promisc off");
-        assert_eq!(of("net_af_packet0,iface=eth2", "").unwrap().state, State::NotLooked);
-        assert!(of("", "0x1103").is_none() && of("net_memif0,role=server", "0x1103").is_none());
     }
 
     #[test]
