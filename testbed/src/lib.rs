@@ -3,6 +3,7 @@
 //! Needs root. Without it tests say that they are left out; with `CI=true` that is a failure.
 #![forbid(unsafe_code)]
 
+pub mod calls;
 mod feature;
 pub mod frame;
 pub mod vlan;

@@ -2,6 +2,7 @@
 //!
 //! Needs root for two network namespaces. Without it the test says that it is left out; with `CI=true` that is a failure.
 
+mod calls;
 mod critical;
 mod start;
 mod vlan;

@@ -1,20 +1,15 @@
 //! Which system calls a round trip past the kernel makes for one who polls: those that the kernel needs to send, and a
 //! look at the kernel now and then.
-//!
-//! They are counted from outside: the test traces the thread that polls, which is in a process of its own, and sees
-//! each call that it makes, whoever in Taut makes it.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use nix::libc;
-use nix::sys::ptrace;
-use nix::sys::signal::{Signal, raise};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{Pid, gettid};
+use nix::unistd::gettid;
 use taut::{Config, DataReader, DataWriter, DomainParticipant, Driver, Stats, XdpMode};
+use taut_testbed::calls::{KICK, OF_MARKS, calls_between_marks, mark};
 use taut_testbed::{End, Held, LIMIT, with_pair};
 
 use crate::{Blob, config, participant, qos};
@@ -24,15 +19,10 @@ const CHILD: &str = "TAUT_XDP_CALLS";
 /// Of round trips that are not counted: by then samples go past the kernel, and it watches no more what is looked at.
 const WARM_UP: u32 = 2_000;
 const ROUNDS: u32 = 1_000;
-/// Marks the first of the rounds that count, and the last. It does nothing to who is not traced.
-const MARK: Signal = Signal::SIGURG;
 /// The system calls of the marks themselves, and of the statistics between them.
-const OF_MARKS: u64 = 12;
+const WITH_MARKS: u64 = 2 * OF_MARKS;
 /// Such rounds are played so often: discovery, and the look at the interface that is taken each second, falls into some.
 const PLAYS: usize = 8;
-/// The number of a `sendto` without bytes, which has the kernel send what is in a ring. One with bytes asks netlink who has an
-/// address, as often as timers say so.
-const KICK: i64 = -1;
 
 struct Pings {
     participant: DomainParticipant,
@@ -77,12 +67,12 @@ fn polls() {
     std::io::stdin().read_line(&mut String::new()).unwrap();
     pings.play(WARM_UP);
     for _ in 0..PLAYS {
-        raise(MARK).unwrap();
+        mark();
         let before = pings.participant.stats();
         let begun = Instant::now();
         pings.play(ROUNDS);
         let elapsed = begun.elapsed();
-        raise(MARK).unwrap();
+        mark();
         let after = pings.participant.stats();
         let since = |of: fn(&Stats) -> u64| of(&after) - of(&before);
         let kicks = since(|stats| stats.frames.unwrap().kicks);
@@ -96,41 +86,6 @@ fn polls() {
 fn says(lines: &mut impl Iterator<Item = String>, word: &str) -> Vec<u64> {
     let line = lines.find_map(|line| line.strip_prefix(word).map(str::to_owned)).expect("it says so");
     line.split_whitespace().map(|number| number.parse().unwrap()).collect()
-}
-
-/// The number of the system call that a thread, which is stopped, is in; [`KICK`] for one that sends nothing.
-fn call(thread: Pid) -> i64 {
-    let shown = std::fs::read_to_string(format!("/proc/{thread}/syscall")).unwrap();
-    let mut words = shown.split(' ');
-    let call = words.next().unwrap().parse().unwrap();
-    let is_empty = words.nth(2) == Some("0x0");
-    if call == libc::SYS_sendto && is_empty { KICK } else { call }
-}
-
-/// How often a thread makes each system call between the two marks of each play; it waits for a line before the first one.
-fn counted(child: &mut Child, thread: Pid) -> Vec<BTreeMap<i64, u64>> {
-    ptrace::seize(thread, ptrace::Options::PTRACE_O_TRACESYSGOOD).unwrap();
-    ptrace::interrupt(thread).unwrap();
-    let (mut marks, mut calls, mut is_in_call) = (0, vec![BTreeMap::new(); PLAYS], false);
-    loop {
-        match waitpid(thread, Some(WaitPidFlag::__WALL)).unwrap() {
-            // Each stops it when it begins and when it ends.
-            WaitStatus::PtraceSyscall(_) => {
-                is_in_call = !is_in_call;
-                if is_in_call && marks % 2 == 1 {
-                    *calls[marks / 2].entry(call(thread)).or_default() += 1;
-                }
-            }
-            WaitStatus::Stopped(_, MARK) => marks += 1,
-            WaitStatus::PtraceEvent(..) => child.stdin.as_mut().unwrap().write_all(b"\n").unwrap(),
-            other => panic!("{other:?}"),
-        }
-        if marks == 2 * PLAYS {
-            ptrace::detach(thread, None).unwrap();
-            return calls;
-        }
-        ptrace::syscall(thread, None).unwrap();
-    }
 }
 
 /// Looks at the calls of a play, of which the child has said so much. Returns how many there are of others, beside those for
@@ -166,10 +121,11 @@ fn who_polls_calls_the_kernel_to_send_and_to_look_now_and_then() {
         reader.on_data_available(move |sample| back.write(&sample.data.unwrap()).unwrap());
 
         let [thread] = says(&mut lines, "ready ")[..] else { panic!("it says which thread polls") };
-        let plays = counted(&mut child.0, Pid::from_raw(thread as i32));
+        let mut input = child.0.stdin.take().unwrap();
+        let plays = calls_between_marks(thread as i64, PLAYS, || input.write_all(b"\n").unwrap());
         let others = plays.iter().map(|calls| others(calls, &says(&mut lines, "rounds ")));
         let least = others.min().unwrap();
-        assert!(least <= OF_MARKS as i64, "{least} others");
+        assert!(least <= WITH_MARKS as i64, "{least} others");
         assert!(child.0.wait().unwrap().success());
     });
 }
