@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// The functions that ran, as patterns. All of the program's bear such names, and no library's do.
+/// The functions that ran, as patterns. All of the program's bear such names but its first, and no library's do.
 pub fn patterns(callgrind: &str) -> BTreeSet<String> {
     callgrind.lines().filter_map(|line| pattern(line.strip_prefix("fn=")?)).collect()
 }
@@ -11,7 +11,7 @@ pub fn patterns(callgrind: &str) -> BTreeSet<String> {
 /// where they are built, nor the references to earlier places of the name, which depend on the lengths of those.
 fn pattern(name: &str) -> Option<String> {
     // A recursion's depth.
-    let name = name.split('\'').next().filter(|name| name.starts_with("_R"))?;
+    let name = name.split('\'').next().filter(|name| name.starts_with("_R") || *name == "main")?;
     let mut pattern = String::new();
     let mut rest = name;
     while let Some(first) = rest.chars().next() {
@@ -45,7 +45,8 @@ mod tests {
             pattern("_RINvNtCsgE_4core3ptr4dropECsa_B_4taut'2").unwrap(),
             "_RINvNt*4core3ptr4dropE*4taut"
         );
-        assert_eq!(pattern("main"), None);
+        assert_eq!(pattern("main").unwrap(), "main");
+        assert_eq!(pattern("malloc"), None);
     }
 
     #[test]

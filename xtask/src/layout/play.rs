@@ -35,6 +35,17 @@ const OPTIONS: &[(&str, &str)] = &[
     ("--variant", ""),
 ];
 
+/// What runs in a process until it has a participant.
+pub fn begun(valgrind: &Path, program: &Path) -> Result<BTreeSet<String>, String> {
+    let mut role = Role::start(valgrind, program, "entities")?;
+    role.event()?;
+    role.say("go")?;
+    match role.event()?.as_str() {
+        "step" => role.functions_so_far(),
+        other => Err(format!("entities: {other} before there is a participant")),
+    }
+}
+
 /// What runs in a process whose participant, writers and readers have no peer.
 pub fn alone(valgrind: &Path, program: &Path) -> Result<BTreeSet<String>, String> {
     let mut role = Role::start(valgrind, program, "entities")?;
@@ -100,6 +111,15 @@ impl Role {
 
     fn say(&mut self, word: &str) -> Result<(), String> {
         writeln!(self.input, "{word}").map_err(|error| format!("{}: {error}", self.name))
+    }
+
+    /// Ends it, and reads what ran: nothing of what it would do in the end.
+    fn functions_so_far(self) -> Result<BTreeSet<String>, String> {
+        let is_told = Command::new("kill")
+            .arg(self.child.id().to_string())
+            .status()
+            .is_ok_and(|status| status.success());
+        if is_told { self.functions() } else { Err(format!("kill: {} does not end", self.name)) }
     }
 
     /// Waits for its end, and reads what ran.
