@@ -72,6 +72,7 @@ struct Figure {
 
 /// To what a figure relates: the same one of the best of these peers, in this setting. Of a rival each set-up counts that
 /// was measured; the floor's are exchanges of another kind, and those of Taut have lines of their own.
+#[derive(Clone, Copy)]
 struct Base {
     peers: &'static [&'static str],
     line: Line,

@@ -118,6 +118,9 @@ pub struct ExecutorConfig {
     pub local_groups: Vec<u32>,
     /// How long a wait looks before it sleeps.
     pub spin: Duration,
+    /// How long before the time at which a sample is expected, where they come at a steady interval, and how long after it, who
+    /// waits is awake and looks; zero: what comes seldom is slept for.
+    pub wake_ahead: Duration,
     /// What is done for the lanes of its writers beforehand.
     pub lanes: LaneMemory,
     /// All memory of the process is kept from being swapped out, and what the participant works with is taken when it
@@ -156,6 +159,7 @@ impl Default for ExecutorConfig {
             local_directory: None,
             local_groups: Vec::new(),
             spin: DEFAULT_SPIN,
+            wake_ahead: Duration::ZERO,
             lanes: LaneMemory::default(),
             lock_process: false,
             longest_step: None,

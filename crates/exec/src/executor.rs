@@ -21,6 +21,7 @@ use crate::driver::driving::Driving;
 use crate::driver::hand::Hand;
 use crate::driver::holding::Holding;
 use crate::driver::polling::Polling;
+use crate::driver::rhythm::Rhythm;
 use crate::driver::role::{Claim, Role};
 use crate::driver::waiting::Spin;
 use crate::driver::watch::Watch;
@@ -69,6 +70,8 @@ pub(crate) struct Inner {
     lanes: LaneMemory,
     /// Whether the driver looks at the port before it sleeps there.
     pub port_spin: Spin,
+    /// When the next sample is expected there.
+    pub rhythm: Rhythm,
     pub neighbours: Neighbours,
     pub prefix: GuidPrefix,
     pub writes: Left<LeftWrite>,
@@ -184,6 +187,7 @@ impl Executor {
             long_listeners: recorder::long_listeners(config.longest_step),
             lanes: config.lanes,
             port_spin: Spin::default(),
+            rhythm: Rhythm::new(config.wake_ahead),
             owed: Arc::clone(&core.owed),
             silent: Silent::default(),
             core: Mutex::new(core),

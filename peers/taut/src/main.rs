@@ -21,7 +21,7 @@ use taut_mem::CountingAllocator;
 use taut_perf_kit::{Control, Options, Payload, Role, Stop, roles};
 
 use line::Lines;
-use settings::{Domain, SUSPENDED};
+use settings::{AHEAD, Domain, SUSPENDED};
 use types::*;
 
 #[global_allocator]
@@ -45,12 +45,13 @@ fn main() -> ExitCode {
         "roles": ["ping", "pong", "pub", "sub", "local", "cdr", "entities", "node"],
         "types": ["bytes", "plain", "simple", "complex"],
         "waits": ["listener", "waitset", "spin", "inline"],
-        "variants": [SUSPENDED],
+        "variants": [SUSPENDED, AHEAD],
         "multicast": true,
         "loan": true,
         "daemon": false,
         "built_with": BUILT_WITH,
         "note": "who waits looks for up to 20 us before it sleeps, 60 where waits follow each other, as by default; \
+                 ahead: and from 100 us before until 100 us after each that is expected, where they come at a steady interval; \
                  all transports from udp on with the paths of one machine turned off; dpdk, if it was built with it: memif, one to one, polls always",
     });
     taut_perf_kit::adapter(&info, play)
@@ -68,6 +69,12 @@ fn play(options: &Options, control: &Control) -> Result<Value, Stop> {
     let has_bursts = options.role == Role::Sub || options.role == Role::Pub && options.burst > 0;
     if options.variant == SUSPENDED && !has_bursts {
         return Err(Stop::Absent("publications are suspended for bursts".into()));
+    }
+    let has_rhythm = options.role == Role::Pong || options.role == Role::Ping && options.period_ns > 0;
+    if options.variant == AHEAD && (!has_rhythm || options.spin()) {
+        return Err(Stop::Absent(
+            "only what comes at a steady interval is expected, by who may sleep".into(),
+        ));
     }
     if options.loan() && options.kind != "plain" {
         return Err(Stop::Absent("loans are for type plain".into()));

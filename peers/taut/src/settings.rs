@@ -13,6 +13,11 @@ pub const MATCH_WITHIN: Duration = Duration::from_secs(20);
 pub const BLOCK_AT_MOST: Duration = Duration::from_secs(5);
 /// The variant whose writer says where a burst begins and ends.
 pub const SUSPENDED: &str = "suspended";
+/// The variant that is awake before a sample is expected.
+pub const AHEAD: &str = "ahead";
+/// So long before, and after. Lower than the jitter of a thread that writes each millisecond and more samples are slept for,
+/// higher takes more of the processor for the same.
+const WAKES_AHEAD: taut::Duration = taut::Duration::from_micros(100);
 /// How long the other side of the transport dpdk may take to be there.
 const MEET: Duration = Duration::from_secs(20);
 /// How often it is looked for.
@@ -78,6 +83,7 @@ pub fn config(options: &Options) -> Config {
             Driver::Threaded
         },
         local: !is_network(options),
+        wake_ahead: if options.variant == AHEAD { WAKES_AHEAD } else { taut::Duration::ZERO },
         xdp_interface: if is_xdp { options.interface.clone() } else { String::new() },
         xdp_layer: if is_bare { XdpLayer::Bare } else { XdpLayer::Ip },
         dpdk_device: if is_dpdk { memif(options) } else { String::new() },

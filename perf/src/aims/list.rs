@@ -8,6 +8,7 @@ use super::{Aim, Base, Figure, Line};
 
 pub(super) const FLOOR: &[&str] = &["floor"];
 pub(super) const TAUT: &[&str] = &["taut"];
+const AHEAD: &[&str] = &["taut:ahead"];
 const CYCLONE: &[&str] = &["cyclonedds", "cyclonedds11"];
 const CYCLONE_11: &[&str] = &["cyclonedds11"];
 const BOTH: &[&str] = &["cyclonedds", "cyclonedds11", "fastdds"];
@@ -36,7 +37,9 @@ fn by_udp() -> Vec<Aim> {
     let base = Base { peers: CYCLONE, line: paced, figure: MAX, setting: " without SCHED_FIFO" };
     aims.push(times_of("32 B, 1,000/s by UDP", paced, MEAN, 0.6, CYCLONE));
     aims.push(times_of("32 B, 1,000/s by UDP", paced, PROCESSOR, 0.5, CYCLONE));
-    aims.push(beside("32 B, 1,000/s by UDP, SCHED_FIFO, inline", inline, MAX, 0.2, base));
+    let what = "32 B, 1,000/s by UDP, SCHED_FIFO, inline";
+    aims.push(beside(what, inline, MAX, 0.2, base));
+    aims.push(beside(format!("{what}, awake ahead"), inline.peer(AHEAD[0]), MAX, 0.2, base));
     aims.push(times_of("write by UDP, 64 B", Line::of("write", "udp", 64), MEDIAN, 1.1, FLOOR));
     let stream = |size| Line::of("throughput", "udp", size);
     aims.push(alone("reliable by UDP, 32 B", stream(32), RATE, 3e6));
@@ -56,6 +59,9 @@ fn by_udp() -> Vec<Aim> {
     let what = "64 B by UDP beside a flood, SCHED_FIFO, inline";
     aims.push(beside(format!("{what}, to without"), isolated, P999, 1.5, quiet));
     aims.push(beside(what, isolated, P999, 0.1, others));
+    let (what, ahead) = (format!("{what}, awake ahead"), isolated.peer(AHEAD[0]));
+    aims.push(beside(format!("{what}, to without"), ahead, P999, 1.5, Base { peers: AHEAD, ..quiet }));
+    aims.push(beside(what, ahead, P999, 0.1, others));
     aims
 }
 

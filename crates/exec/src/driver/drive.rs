@@ -16,7 +16,7 @@ use crate::clock::monotonic_now;
 use crate::core::Core;
 use crate::driver::driving::Driving;
 use crate::driver::hand::Hand;
-use crate::driver::waiting::AT_PORT;
+use crate::driver::waiting::{AT_PORT, look_until};
 use crate::driver::watch::Readable;
 use crate::executor::Inner;
 use crate::lanes::neighbours::FIRST_SOURCE;
@@ -36,6 +36,14 @@ const ASIDE_STEPS: usize = 8;
 /// After so much of lower classes' steps the user's sources are looked at again. Lower makes more system calls, higher has
 /// samples wait behind so much more than one step. *Range*: well above what the call takes.
 pub(crate) const HEARS_AFTER: Duration = Duration::from_micros(20);
+
+/// For how long who is about to sleep looks.
+enum Look {
+    /// As long as that helps as a rule, and something is due then.
+    BeforeSleep(Time),
+    /// Until then, as something is expected.
+    Until(Time),
+}
 
 impl Inner {
     /// Drives until `ready` gives a value. The caller has the role, and keeps it if it is not given here.
@@ -180,6 +188,9 @@ impl Inner {
         self.holding.wake();
         if watched && looks_in {
             self.bell.disarm();
+            if self.rhythm.is_on() && self.doors.is_ready() {
+                self.rhythm.note_come(monotonic_now());
+            }
         }
         self.sort(ready);
         just_now
@@ -214,35 +225,78 @@ impl Inner {
         // Who holds a sample from here on knows until when this looks. What is held already is not looked at meanwhile.
         let Some(next) = self.holding.next_look(now) else { return *ready = self.glance_at_all(now) };
         let looks = self.holding.until() == Time::NEVER && !self.port_spin.does_without();
-        if looks && self.look_before_sleep(now, next, looks_in, ready) {
+        if looks && self.look_by(now, Look::BeforeSleep(next), looks_in, ready) {
             return;
         }
+        // A look in vain has taken some of the time.
+        let mut just_now = (!looks).then_some(now);
+        while let Some((now, until)) = self.sleep_until_expected(just_now.take(), looks_in, ready) {
+            if looks_in {
+                self.bell.disarm();
+            }
+            if self.look_by(now, Look::Until(until), looks_in, ready) {
+                return;
+            }
+        }
+    }
+
+    /// Sleeps until something comes, or is due. Returns what time it is, and until when to look, if that is when a sample is
+    /// expected.
+    fn sleep_until_expected(
+        &self,
+        mut just_now: Option<Time>,
+        looks_in: bool,
+        ready: &mut Readable,
+    ) -> Option<(Time, Time)> {
         self.watch.attend(ready);
         if ready.is_any() {
             // One that the kernel does not watch: what else there is it is asked at once.
-            return self.watch.find(ready);
+            self.watch.find(ready);
+            return None;
         }
         if looks_in {
             self.bell.arm();
             if self.doors.is_ready() {
-                return;
+                return None;
             }
         }
-        let mut just_now = (!looks).then_some(now);
         while !ready.is_any() {
-            // A look in vain has taken some of the time, and so has a sleep that ends without a reason.
+            // A sleep that ends without a reason has taken some of the time, too.
             let now = just_now.take().unwrap_or_else(monotonic_now);
-            let Some(next) = self.holding.next_look(now) else { return self.watch.find(ready) };
-            self.watch.sleep_until(now, next, ready);
+            let Some(next) = self.holding.next_look(now) else {
+                self.watch.find(ready);
+                return None;
+            };
+            match self.rhythm.next(now) {
+                Some((from, until)) if from <= now && self.rhythm.may_look() => {
+                    return Some((now, until.min(next)));
+                }
+                Some((from, _)) if now < from && from < next => {
+                    just_now = Some(self.sleep_until_shortly_before(now, from, ready));
+                }
+                _ => self.watch.sleep_until(now, next, ready),
+            }
+            self.rhythm.note_sleep();
         }
         if let Some(hand) = &self.hand {
             hand.lock().note_found(monotonic_now, ready);
         }
+        None
     }
 
-    /// Looks for what comes before `next`, as who polls does: where samples come, and now and then by the kernel at all there
-    /// is. Returns whether it has found something. If not, the sleep may have to end sooner.
-    fn look_before_sleep(&self, now: Time, next: Time, looks_in: bool, ready: &mut Readable) -> bool {
+    /// Sleeps until it is time to look for a sample that is expected. Returns what time it is then.
+    fn sleep_until_shortly_before(&self, now: Time, from: Time, ready: &mut Readable) -> Time {
+        self.watch.sleep_once_until(now, from, ready);
+        let now = monotonic_now();
+        if !ready.is_any() && now >= from {
+            self.rhythm.note_woken(from, now);
+        }
+        now
+    }
+
+    /// Looks as who polls does: where samples come, and now and then by the kernel at all there is. Returns whether it has found
+    /// something. If not, a sleep may have to end sooner.
+    fn look_by(&self, now: Time, how: Look, looks_in: bool, ready: &mut Readable) -> bool {
         // Nobody else but whoever drives looks there.
         let mut hand = self.hand.as_ref().map(Mutex::lock);
         let most = hand.as_deref().map_or(0, Hand::looks);
@@ -250,6 +304,7 @@ impl Inner {
         let mut left = if self.polling.is_to_ask(now) { 0 } else { most };
         let mut is_in_lane = false;
         let look = || {
+            let now = if let Look::Until(_) = how { monotonic_now() } else { now };
             is_in_lane = looks_in && self.doors.is_ready();
             if is_in_lane {
                 return true;
@@ -270,7 +325,11 @@ impl Inner {
             self.ask_kernel(hand.as_deref_mut(), now, ready);
             ready.is_any() || ready.take_reminded()
         };
-        self.port_spin.look_now(self.spin, Some(next), &AT_PORT, look) && (ready.is_any() || is_in_lane)
+        let found = match how {
+            Look::BeforeSleep(next) => self.port_spin.look_now(self.spin, Some(next), &AT_PORT, look),
+            Look::Until(end) => look_until(end, look),
+        };
+        found && (ready.is_any() || is_in_lane)
     }
 
     /// Runs the jobs that are due, highest class first. Between two of them others come first. The caller has the
@@ -482,6 +541,9 @@ impl Inner {
     /// Takes samples that have come at a source.
     #[inline(never)]
     fn take_user_from(&self, core: &mut MutexGuard<'_, Core>, source: usize) {
+        if self.rhythm.is_on() {
+            self.rhythm.note_come(core.now);
+        }
         self.take_from(core, JobClass::ReceiveUser, source);
     }
 

@@ -2,6 +2,7 @@
 
 use std::net::UdpSocket;
 use std::num::NonZeroU16;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use taut_base::{Duration, Time};
 use taut_dcps::{Entity, StatusMask};
@@ -13,6 +14,7 @@ use crate::driver::drive::HEARS_AFTER;
 use crate::driver::role::Claim;
 use crate::driver::watch::Readable;
 use crate::executor::Inner;
+use crate::executor_tests::{config, take, with_both_ends, write};
 use crate::{Driver, Executor, ExecutorConfig};
 
 /// The socket of samples that nobody looks at but by the kernel: the other one is that of critical ones.
@@ -29,16 +31,22 @@ fn two_sockets(domain_id: u16) -> Executor {
     let executor = Executor::start(&config).unwrap();
     let inner = &executor.inner;
     assert_eq!(inner.peek(|core| core.port.traffic(BESIDE as usize)), Some(Traffic::User));
-    let is_idle = || !find(inner).is_any() && inner.holding.due() > monotonic_now();
-    while !is_idle() {
-        executor.run_once(Some(Time(0))).unwrap();
-    }
+    hear_all(&executor);
     let mut hand = inner.hand.as_ref().unwrap().lock();
     while !hand.look(monotonic_now(), &mut Readable::default()) {
         std::hint::spin_loop();
     }
     drop(hand);
     executor
+}
+
+/// What its start has sent to itself.
+fn hear_all(executor: &Executor) {
+    let inner = &executor.inner;
+    let is_idle = || !find(inner).is_any() && inner.holding.due() > monotonic_now();
+    while !is_idle() {
+        executor.run_once(Some(Time(0))).unwrap();
+    }
 }
 
 fn find(inner: &Inner) -> Readable {
@@ -72,6 +80,67 @@ fn who_may_sleep_hears_all_sockets_of_the_user_between_two_steps_of_discovery() 
     inner.give_back(inner.step(&readable, Some(begun)));
     assert!(!find(inner).has(BESIDE), "it waits for the next round");
     inner.role.release(false);
+}
+
+/// Samples have come each 20 ms, and the next one does not.
+#[test]
+fn who_expects_a_sample_looks_for_it_from_before_until_after() {
+    const PERIOD: Duration = Duration::from_millis(20);
+    const AHEAD: Duration = Duration::from_millis(2);
+    for (wake_ahead, looks) in [(Duration::ZERO, false), (AHEAD, true)] {
+        let udp = UdpConfig { domain_id: 69, interfaces: vec!["lo".into()], ..UdpConfig::default() };
+        let config = ExecutorConfig {
+            udp,
+            wake_ahead,
+            spin: Duration::ZERO,
+            local: false,
+            driver: Driver::Inline,
+            ..ExecutorConfig::default()
+        };
+        let executor = Executor::start(&config).unwrap();
+        let inner = &executor.inner;
+        hear_all(&executor);
+        let last = monotonic_now();
+        (0..8).for_each(|n| inner.rhythm.note_come(last - PERIOD.times(7 - n)));
+        let (from, until) = (last + PERIOD - AHEAD, last + PERIOD + AHEAD);
+        let calls_until = |end: Time| {
+            let before = inner.watch.calls();
+            while monotonic_now() < end {
+                executor.run_once(Some(end)).unwrap();
+            }
+            inner.watch.calls() - before
+        };
+        let calls = [from - AHEAD.times(2), until, until + AHEAD.times(2)].map(calls_until);
+        // A thread that looks asks the kernel some hundred times a millisecond, unless it is kept from its processor.
+        assert!(calls[0] < 20 && calls[2] < 20 && (calls[1] > 20) == looks, "{wake_ahead}: {calls:?}");
+    }
+}
+
+/// They are rung for by who writes them, or found by a look before a sleep.
+#[test]
+fn what_comes_by_lanes_is_expected_too() {
+    let config = ExecutorConfig { wake_ahead: Duration::from_millis(1), ..config(70, true) };
+    let (executor, writer, reader) = with_both_ends(Executor::start(&config).unwrap());
+    let mut outlet = executor.outlet(writer, &Default::default()).unwrap();
+    let is_expected = |samples: u32| {
+        let is_written = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for n in 0..samples {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                    write(&executor, &mut outlet, n);
+                }
+                is_written.store(true, Ordering::Release);
+            });
+            while !is_written.load(Ordering::Acquire) {
+                executor.run_once(Some(monotonic_now() + Duration::from_millis(6))).unwrap();
+                take(&executor, reader);
+            }
+        });
+        executor.inner.rhythm.next(monotonic_now()).is_some()
+    };
+    // A busy machine writes at other times.
+    assert!([12; 10].into_iter().any(is_expected));
 }
 
 #[test]

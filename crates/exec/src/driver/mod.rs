@@ -11,6 +11,7 @@ pub(crate) mod holding;
 pub(crate) mod news;
 pub(crate) mod polling;
 pub(crate) mod reminder;
+pub(crate) mod rhythm;
 pub(crate) mod role;
 pub(crate) mod throttle;
 pub(crate) mod waiting;

@@ -171,6 +171,18 @@ impl Spin {
     }
 }
 
+/// Looks until then, however often in vain. Returns whether it has found something.
+pub(crate) fn look_until(end: Time, mut ready: impl FnMut() -> bool) -> bool {
+    loop {
+        if ready() {
+            return true;
+        }
+        if monotonic_now() >= end {
+            return false;
+        }
+    }
+}
+
 /// When a wait that begins now ends; `None` for one without end.
 pub fn ends(wait: Duration) -> Option<Time> {
     (!wait.is_infinite()).then(|| monotonic_now() + wait)

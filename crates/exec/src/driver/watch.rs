@@ -268,6 +268,11 @@ impl Watch {
         self.wait(self.alarm.limit(now, until), ready);
     }
 
+    /// The same, for one time that is another one the next time: no alarm stays set for it.
+    pub fn sleep_once_until(&self, now: Time, until: Time, ready: &mut Readable) {
+        self.wait(Some(until.since(now)), ready);
+    }
+
     /// Waits at most so long, for ever without a limit. Nothing is ready after a signal.
     pub fn sleep(&self, limit: Option<Duration>) -> Readable {
         let mut ready = Readable::default();

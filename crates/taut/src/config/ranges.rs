@@ -11,13 +11,14 @@ use super::{Config, MAX_ANATOMY};
 type InRange = fn(&Config) -> bool;
 
 /// The settings that neither the core nor the kernel would refuse, and would make something else of.
-pub(super) const RANGES: [(&str, InRange); 13] = [
+pub(super) const RANGES: [(&str, InRange); 14] = [
     ("name", |config| is_name(&config.name)),
     ("user_data", |config| is_user_data(&config.user_data)),
     ("prefault", |config| is_prefault(&config.prefault)),
     ("lease_duration", |config| config.lease_duration > Duration::ZERO),
     ("announcement_period", |config| is_period(&config.announcement_period)),
     ("spin", |config| is_spin(&config.spin)),
+    ("wake_ahead", |config| is_wake_ahead(&config.wake_ahead)),
     ("receive_buffer", |config| is_receive_buffer(&config.receive_buffer)),
     ("max_rate", |config| is_rate(&config.max_rate)),
     ("max_burst", |config| is_burst(&config.max_burst)),
@@ -55,6 +56,14 @@ const LONGEST_SPIN: Duration = Duration::from_secs(1);
 
 pub(super) fn is_spin(spin: &Duration) -> bool {
     (Duration::ZERO..=LONGEST_SPIN).contains(spin)
+}
+
+/// The longest look for a sample that is expected. Lower refuses it to who has a jitter of milliseconds, higher takes a processor
+/// that a look without end would take, too.
+const LONGEST_AHEAD: Duration = Duration::from_millis(10);
+
+pub(super) fn is_wake_ahead(ahead: &Duration) -> bool {
+    (Duration::ZERO..=LONGEST_AHEAD).contains(ahead)
 }
 
 pub(super) fn is_receive_buffer(bytes: &usize) -> bool {

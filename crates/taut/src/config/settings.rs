@@ -9,7 +9,7 @@ use taut_base::Duration;
 
 use super::ranges::{
     LARGEST_DSCP, LARGEST_PCP, is_anatomy, is_burst, is_by_priority, is_name, is_pcp, is_period, is_prefault,
-    is_rate, is_receive_buffer, is_spin, is_user_data, is_vlan,
+    is_rate, is_receive_buffer, is_spin, is_user_data, is_vlan, is_wake_ahead,
 };
 use super::{Config, DeadlineScheduling, Driver, Ipv6, Netd, XdpLayer, XdpMode, own_address};
 
@@ -326,6 +326,16 @@ pub(super) const TABLE: &[Row] = &[
             Some(())
         }),
         get: |config| written(config.spin),
+    },
+    Row {
+        name: "wake_ahead",
+        allowed: "a time up to `10ms`, as `100us`; `0us` for never",
+        meaning: "Where samples come at a steady interval, of four times this and 400 us or more: whoever waits for them is awake so long before the next one is expected, and looks for it until so long after that. So nobody is woken for it, which takes an idle processor longer than the network takes, and not always as long. It costs as much of the processor, which the sender must not need.",
+        set: Set::One(|config, text| {
+            config.wake_ahead = span(text).filter(is_wake_ahead)?;
+            Some(())
+        }),
+        get: |config| written(config.wake_ahead),
     },
     Row {
         name: "driver",
