@@ -50,7 +50,7 @@ fn polls() {
                 println!("\nready {}", gettid());
                 std::io::stdin().read_line(&mut String::new()).unwrap();
             }
-            WARM_UP.. if (round - WARM_UP) % ROUNDS == 0 => {
+            WARM_UP.. if (round - WARM_UP).is_multiple_of(ROUNDS) => {
                 if round > WARM_UP {
                     let elapsed = begun.elapsed();
                     mark();
