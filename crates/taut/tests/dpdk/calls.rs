@@ -32,7 +32,7 @@ fn polls() {
     let Ok(socket) = std::env::var(CHILD) else {
         return println!("LEFT OUT: it is a child of another test");
     };
-    let config = Config { driver: Driver::Polling, ..device(31, "client", &socket) };
+    let config = Config { driver: Driver::Polling, ..device(51, "client", &socket) };
     let participant = DomainParticipant::with_config(&config).unwrap();
     let writer = participant.topic::<Blob>("Ping").unwrap().writer(qos()).unwrap();
     let reader = participant.topic::<Blob>("Pong").unwrap().reader(qos()).unwrap();
@@ -75,7 +75,7 @@ fn who_polls_calls_the_kernel_to_look_now_and_then_and_for_nothing_else() {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("memif.sock").to_string_lossy().into_owned();
         pair.enter(End::B);
-        let echo = DomainParticipant::with_config(&device(30, "server", &socket)).unwrap();
+        let echo = DomainParticipant::with_config(&device(50, "server", &socket)).unwrap();
         let back = echo.topic::<Blob>("Pong").unwrap().writer(qos()).unwrap();
         let reader = echo.topic::<Blob>("Ping").unwrap().reader(qos()).unwrap();
         reader.on_data_available(move |sample| back.write(&sample.data.unwrap()).unwrap());
