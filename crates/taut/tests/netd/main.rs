@@ -106,6 +106,8 @@ fn plays() {
         },
         xdp_netd: XdpNetd::At(path.into()),
         driver: if how == "polls" { Driver::Polling } else { Driver::Threaded },
+        // Looks before a sleep ask the kernel, too, the more the busier the machine is.
+        spin: taut::Duration::ZERO,
         critical_port: if how == "critical" { CRITICAL } else { 0 },
         xdp_only_critical: how == "critical",
         ..Config::default()
