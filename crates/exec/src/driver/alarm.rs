@@ -122,7 +122,7 @@ impl Sleeps {
 }
 
 /// What a word was before. Nobody else changes it: two plain accesses cost a tenth of one that locks it.
-fn replace(word: &AtomicI64, value: i64) -> i64 {
+pub(super) fn replace(word: &AtomicI64, value: i64) -> i64 {
     let before = word.load(Ordering::Relaxed);
     word.store(value, Ordering::Relaxed);
     before

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
 use taut_base::{Duration, Time};
 
+use crate::driver::alarm::replace;
+
 /// How many intervals in a row are to be alike before the next sample is expected. Lower expects what is none; higher sleeps
 /// for more samples first.
 const TRUSTED: u32 = 4;
@@ -67,7 +69,7 @@ impl Rhythm {
     /// A sample has come.
     pub fn note_come(&self, now: Time) {
         self.pass_over(now);
-        let since_last = now.since(Time(self.last.swap(now.0, Ordering::Relaxed)));
+        let since_last = now.since(Time(replace(&self.last, now.0)));
         if self.trust() < TRUSTED {
             if since_last >= self.shortest() {
                 self.learn(now);
