@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use taut_port_xdp::netd::{Layout, Message, Peer, Received, namespace, peer};
-use taut_xdp::{AttachMode, BindMode, Handover, Interface, Link, Mode, Program};
+use taut_xdp::{AttachMode, BindMode, Handover, Interface, Link, Mode, Program, Umem};
 
 use crate::client::{Client, End, Passed, Proof, Share, State, TO_ASK, TO_BIND, ports};
 use crate::interfaces::{self, Addresses, Interfaces};
@@ -361,8 +361,10 @@ impl Server {
         }
         let link = self.interfaces.link(id).ok_or("the interface has gone: try again")?;
         let layout = Layout::of(interface.mtu);
-        let frames = (layout.chunks, layout.chunk_size);
-        let open = |queue: &u32| Handover::new(link, &interface, *queue, frames, &layout.rings, take.bind);
+        let open = |queue: &u32| {
+            let umem = Umem::create(layout.chunks, layout.chunk_size)?;
+            Handover::new(link, &interface, *queue, umem, &layout.rings, take.bind)
+        };
         let handovers: Result<Vec<Handover>, _> = take.queues.iter().map(open).collect();
         let share = Share {
             rule,

@@ -7,7 +7,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::socket::{Binding, bind_to, set_up};
-use crate::{BindMode, ChunkSize, Error, Interface, Link, Rings, Umem};
+use crate::{BindMode, Error, Interface, Link, Rings, Umem};
 
 /// A socket for another process.
 pub struct Handover {
@@ -19,7 +19,7 @@ pub struct Handover {
 }
 
 impl Handover {
-    /// A socket with so many frames, for a queue of the link's interface as that is now: its MTU may have changed since
+    /// A socket with these frames, for a queue of the link's interface as that is now: its MTU may have changed since
     /// the link was made.
     ///
     /// *Errors*: those of [`crate::Socket::open`] but for what the queue is asked for. *Cost*: some ten system calls;
@@ -28,13 +28,12 @@ impl Handover {
         link: &Link,
         interface: &Interface,
         queue: u32,
-        (chunks, chunk_size): (u32, ChunkSize),
+        umem: Umem,
         rings: &Rings,
         wanted: Option<BindMode>,
     ) -> Result<Handover, Error> {
-        let umem = Umem::create(chunks, chunk_size)?;
         let fd = set_up(interface, &umem, rings)?;
-        let binding = Binding::new(link, interface, chunk_size, wanted);
+        let binding = Binding::new(link, interface, umem.chunk_size(), wanted);
         Ok(Handover { fd, frames: umem.into_fd(), interface: interface.clone(), queue, binding })
     }
 

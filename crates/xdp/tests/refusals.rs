@@ -286,7 +286,8 @@ fn what_cannot_be_adopted() {
         let error = Socket::adopt(udp.into(), 0, &own, umem(), &RINGS).err().unwrap();
         assert!(error.to_string().contains("is no socket of AF_XDP"), "{error}");
         let frames = (umem().chunks(), umem().chunk_size());
-        let made = Handover::new(&link, &own, 0, frames, &RINGS, None).unwrap();
+        let passed = Umem::create(frames.0, frames.1).unwrap();
+        let made = Handover::new(&link, &own, 0, passed, &RINGS, None).unwrap();
         made.bind(&link).unwrap();
         let [socket, memory] = made.fds().map(|fd| fd.try_clone_to_owned().unwrap());
         drop(made);
