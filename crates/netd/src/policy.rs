@@ -1,4 +1,5 @@
-//! Who may have which queue for which ports: a file of TOML, and the answer to a request.
+//! Who may have which queue for which ports, or without IP for all frames of our type: a file of TOML, and the answer to a
+//! request.
 //!
 //! Owns the rules. Knows no socket: who asks, and which ports are proven, is told by the caller. All that no rule allows
 //! is refused, with what a rule would have to say.
@@ -11,7 +12,7 @@ use nix::unistd::{Group, User};
 use serde::Deserialize;
 use taut_port_udp::PortMapping;
 use taut_port_xdp::netd::Peer;
-use taut_xdp::MAX_QUEUES;
+use taut_xdp::{MAX_QUEUES, Mode};
 use toml::{Spanned, Value};
 
 /// The last domain whose ports are below 65,536 (RTPS 2.5 §9.6.2.3).
@@ -37,8 +38,7 @@ struct Rule {
     who: Who,
     interface: String,
     queues: Vec<u32>,
-    domains: Vec<u32>,
-    ports: Vec<u16>,
+    gives: Gives,
     participants: Option<u32>,
 }
 
@@ -46,6 +46,15 @@ struct Rule {
 enum Who {
     User(u32),
     Group(u32),
+}
+
+/// What comes by the queues.
+#[derive(Clone, Debug)]
+enum Gives {
+    /// Over IP: messages to these ports, and to those of these domains.
+    Ports { domains: Vec<u32>, ports: Vec<u16> },
+    /// Without IP: all frames of our type, as nothing in them is anybody's.
+    Frames,
 }
 
 /// The file as it is written.
@@ -64,10 +73,9 @@ struct WrittenRule {
     group: Option<Spanned<Value>>,
     interface: Spanned<String>,
     queues: Vec<Spanned<i128>>,
-    #[serde(default)]
-    domains: Vec<Spanned<i128>>,
-    #[serde(default)]
-    ports: Vec<Spanned<i128>>,
+    layer: Option<Spanned<i128>>,
+    domains: Option<Spanned<Vec<Spanned<i128>>>>,
+    ports: Option<Spanned<Vec<Spanned<i128>>>>,
     participants: Option<Spanned<i128>>,
 }
 
@@ -78,9 +86,11 @@ pub struct Wanted<'a> {
     pub interface: &'a str,
     /// All names of it, as far as they are known.
     pub names: &'a [String],
+    /// Over IP or without.
+    pub layer: Mode,
     /// Its queues.
     pub queues: &'a [u32],
-    /// The UDP ports that were proven.
+    /// The UDP ports that were proven; none without IP.
     pub ports: &'a [u16],
 }
 
@@ -199,6 +209,8 @@ impl Policy {
         );
         let is_named = |rule: &Rule| rule.interface == interface || wanted.names.contains(&rule.interface);
         keep(&|_, rule| is_named(rule), missing)?;
+        let missing = missing_layer(wanted.layer, &format!("no rule of {name} for {user} on {interface}"));
+        keep(&|_, rule| rule.layer() == wanted.layer, missing)?;
         for queue in wanted.queues {
             let missing = format!(
                 "no rule of {name} for {user} on {interface} has queue {queue} with what else is asked for: add it to \
@@ -232,14 +244,39 @@ impl Rule {
         }
     }
 
+    fn layer(&self) -> Mode {
+        match self.gives {
+            Gives::Ports { .. } => Mode::L3,
+            Gives::Frames => Mode::L2,
+        }
+    }
+
     fn has(&self, port: u16) -> bool {
-        self.ports.contains(&port) || domain_of(port).is_some_and(|domain| self.domains.contains(&domain))
+        match &self.gives {
+            Gives::Ports { domains, ports } => {
+                ports.contains(&port) || domain_of(port).is_some_and(|domain| domains.contains(&domain))
+            }
+            Gives::Frames => false,
+        }
     }
 }
 
 /// A user, for people. By number: whoever knows its name may be a network away, and others wait for the answer.
 fn user(uid: u32) -> String {
     format!("user {uid}")
+}
+
+/// What a rule would have to say that is for a layer, where there is none.
+fn missing_layer(layer: Mode, no_rule: &str) -> String {
+    match layer {
+        Mode::L2 => format!(
+            "{no_rule} is for frames without IP: add an `[[allow]]` with `layer = 2` in the place of `domains`"
+        ),
+        Mode::L3 => format!(
+            "{no_rule} is for UDP over IP: add an `[[allow]]` with `domains` in the place of `layer = 2`, or set xdp_layer \
+             to 2"
+        ),
+    }
 }
 
 /// The domain in which a participant receives samples at this port. RTPS 2.5 §9.6.2.3.
@@ -278,28 +315,69 @@ impl Place<'_> {
             }
             None => None,
         };
-        let list = |key: &str, list: &[Spanned<i128>], last: u32, what: &str| {
-            if list.is_empty() {
-                return Err(
-                    self.wrong(at, &format!("{key} is empty, so the rule allows nothing: name one {what}"))
-                );
-            }
-            list.iter().map(|number| self.number(key, number, 0..=last, what)).collect::<Result<Vec<_>, _>>()
-        };
-        let ports = rule.ports.iter().map(|port| self.number("ports", port, 1..=65_535, "UDP port"));
-        // One that names ports may do without domains.
-        let domains = match rule.domains.is_empty() && !rule.ports.is_empty() {
-            true => Vec::new(),
-            false => list("domains", &rule.domains, LAST_DOMAIN, "domain")?,
-        };
         Ok(Rule {
             who: self.who(at, rule)?,
             interface: name.clone(),
-            queues: list("queues", &rule.queues, MAX_QUEUES - 1, "queue")?,
-            domains,
-            ports: ports.collect::<Result<_, _>>()?,
+            queues: self.list(at, "queues", &rule.queues, MAX_QUEUES - 1, "queue")?,
+            gives: self.gives(at, rule)?,
             participants,
         })
+    }
+
+    fn gives(&self, at: usize, rule: &WrittenRule) -> Result<Gives, String> {
+        if self.layer(rule)? == Mode::L2 {
+            for (key, list) in [("domains", &rule.domains), ("ports", &rule.ports)] {
+                if let Some(list) = list {
+                    let what = format!(
+                        "a rule with layer = 2 gives all frames without IP, of every domain: remove `{key}`, or \
+                         `layer = 2`"
+                    );
+                    return Err(self.wrong(list.span().start, &what));
+                }
+            }
+            return Ok(Gives::Frames);
+        }
+        let written = |list: &Option<Spanned<Vec<Spanned<i128>>>>| {
+            list.as_ref().map(|list| list.get_ref().clone()).unwrap_or_default()
+        };
+        let (domains, ports) = (written(&rule.domains), written(&rule.ports));
+        let ports = ports.iter().map(|port| self.number("ports", port, 1..=65_535, "UDP port"));
+        let ports = ports.collect::<Result<Vec<_>, _>>()?;
+        // One that names ports may do without domains.
+        let domains = match domains.is_empty() && !ports.is_empty() {
+            true => Vec::new(),
+            false => self.list(at, "domains", &domains, LAST_DOMAIN, "domain")?,
+        };
+        Ok(Gives::Ports { domains, ports })
+    }
+
+    fn layer(&self, rule: &WrittenRule) -> Result<Mode, String> {
+        match rule.layer.as_ref().map(|layer| (layer.span().start, *layer.get_ref())) {
+            None | Some((_, 3)) => Ok(Mode::L3),
+            Some((_, 2)) => Ok(Mode::L2),
+            Some((at, other)) => {
+                let what = format!(
+                    "layer = {other} is none: use 2 for frames without IP, or 3 for UDP over IP, as without it"
+                );
+                Err(self.wrong(at, &what))
+            }
+        }
+    }
+
+    /// Numbers from 0 to `last`, one at least.
+    fn list(
+        &self,
+        at: usize,
+        key: &str,
+        list: &[Spanned<i128>],
+        last: u32,
+        what: &str,
+    ) -> Result<Vec<u32>, String> {
+        if list.is_empty() {
+            let what = format!("{key} is empty, so the rule allows nothing: name one {what}");
+            return Err(self.wrong(at, &what));
+        }
+        list.iter().map(|number| self.number(key, number, 0..=last, what)).collect()
     }
 
     fn number<N: TryFrom<i128> + PartialOrd + Display>(
@@ -388,7 +466,7 @@ mod tests {
         let policy = Policy::parse(FILE, "netd.toml").unwrap();
         assert_eq!(policy.rules(), 2);
         let asks = |peer: &Peer, interface, queues: &[u32], ports: &[u16], has: u32| {
-            policy.admit(peer, &Wanted { interface, names: &[], queues, ports }, |_| has)
+            policy.admit(peer, &Wanted { interface, names: &[], layer: Mode::L3, queues, ports }, |_| has)
         };
         let (user, member) = (peer(1_000, &[1_000]), peer(2_000, &[7, 50]));
         assert_eq!(asks(&user, "eth0", &[0, 1], &[7_411, 7_411], 1), Ok(0));
@@ -415,7 +493,7 @@ mod tests {
         let text = "[[allow]]\nuser = 1000\ninterface = \"eth0\"\nqueues = [3]\nports = [7402, 9000]\n";
         let policy = Policy::parse(text, "netd.toml").unwrap();
         let asks = |ports: &[u16]| {
-            let wanted = Wanted { interface: "eth0", names: &[], queues: &[3], ports };
+            let wanted = Wanted { interface: "eth0", names: &[], layer: Mode::L3, queues: &[3], ports };
             policy.admit(&peer(1_000, &[]), &wanted, |_| 0)
         };
         assert_eq!((asks(&[7_402]), asks(&[9_000, 7_402])), (Ok(0), Ok(0)));
@@ -428,6 +506,36 @@ mod tests {
         assert!(told.contains("domains is empty"), "{told}");
     }
 
+    /// Each gives nothing of the other layer, whatever else it has.
+    #[test]
+    fn a_rule_is_for_one_layer() {
+        let of_frames = "[[allow]]\nuser = 1000\ninterface = \"eth0\"\nqueues = [0, 1]\nlayer = 2\n";
+        let of_ports = of_frames.replace("layer = 2", "domains = [0]");
+        let asks = |text: &str, layer, queues: &[u32]| {
+            let ports: &[u16] = if layer == Mode::L3 { &[7_411] } else { &[] };
+            let wanted = Wanted { interface: "eth0", names: &[], layer, queues, ports };
+            let policy = Policy::parse(text, "netd.toml").unwrap();
+            policy.admit(&peer(1_000, &[]), &wanted, |_| 0)
+        };
+        assert_eq!((asks(of_frames, Mode::L2, &[1, 0]), asks(&of_ports, Mode::L3, &[1])), (Ok(0), Ok(0)));
+        let of_both = format!("{of_ports}{of_frames}");
+        assert_eq!((asks(&of_both, Mode::L2, &[0]), asks(&of_both, Mode::L3, &[0])), (Ok(1), Ok(0)));
+        let with_three = of_ports.replace("domains", "layer = 3\ndomains");
+        assert_eq!(asks(&with_three, Mode::L3, &[0]), Ok(0));
+        for text in [&of_ports, &with_three] {
+            let told = asks(text, Mode::L2, &[0]).unwrap_err();
+            let wanted = "no rule of netd.toml for user 1000 on eth0 is for frames without IP: add an `[[allow]]` with \
+                          `layer = 2` in the place of `domains`";
+            assert_eq!(told, wanted);
+        }
+        let told = asks(of_frames, Mode::L3, &[0]).unwrap_err();
+        assert!(told.contains("on eth0 is for UDP over IP: add an `[[allow]]` with `domains`"), "{told}");
+        let told = asks(of_frames, Mode::L2, &[2]).unwrap_err();
+        assert!(told.contains("on eth0 has queue 2"), "{told}");
+        let told = asks(&of_frames.replace("eth0", "eth1"), Mode::L2, &[0]).unwrap_err();
+        assert!(told.contains("has interface eth0"), "{told}");
+    }
+
     /// What one rule lacks another one does not lend it.
     #[test]
     fn rules_do_not_add_up() {
@@ -435,7 +543,8 @@ mod tests {
                     [[allow]]\nuser = 1000\ninterface = \"eth0\"\nqueues = [1]\ndomains = [1]\n";
         let policy = Policy::parse(file, "netd.toml").unwrap();
         let asks = |queues: &[u32], ports: &[u16]| {
-            policy.admit(&peer(1_000, &[]), &Wanted { interface: "eth0", names: &[], queues, ports }, |_| 0)
+            let wanted = Wanted { interface: "eth0", names: &[], layer: Mode::L3, queues, ports };
+            policy.admit(&peer(1_000, &[]), &wanted, |_| 0)
         };
         assert_eq!((asks(&[0], &[7_411]), asks(&[1], &[7_661])), (Ok(0), Ok(1)));
         for (queues, ports) in [(&[0, 1][..], &[7_411][..]), (&[0], &[7_661]), (&[1], &[7_661, 7_411])] {
@@ -487,6 +596,23 @@ mod tests {
                 "a.toml line 5: ports = 70000 is no UDP port: use 1 to 65535",
             ),
             ("participants = 2", "participants = 0", "a.toml line 6: participants = 0 is no number"),
+            (
+                "participants = 2",
+                "layer = 4",
+                "a.toml line 6: layer = 4 is none: use 2 for frames without IP, or 3",
+            ),
+            (
+                "participants = 2",
+                "layer = 2",
+                "a.toml line 5: a rule with layer = 2 gives all frames without IP",
+            ),
+            (
+                "domains = [0, 7]",
+                "layer = 2\nports = []",
+                "a.toml line 6: a rule with layer = 2 gives all frames",
+            ),
+            ("domains = [0, 7]", "layer = 3", "a.toml line 1: domains is empty"),
+            ("domains = [0, 7]", "layer = \"2\"", "a.toml line 5: invalid type"),
             ("\"eth0\"", "\"../x\"", "a.toml line 3: interface = \"../x\" is no name"),
             ("[[allow]]\ngroup", "[[deny]]\ngroup", "a.toml line 8: unknown field `deny`"),
             ("user = 1000", "user =", "a.toml line 2: "),

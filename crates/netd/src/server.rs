@@ -311,7 +311,8 @@ impl Server {
     fn admit(&self, client: &Client, take: &Take, proofs: &[Proof]) -> Result<usize, String> {
         let ports = ports(proofs);
         let (interface, names) = (&take.interface, interfaces::names(&take.interface));
-        let wanted = Wanted { interface, names: &names, queues: &take.queues, ports: &ports };
+        let wanted =
+            Wanted { interface, names: &names, layer: Mode::L3, queues: &take.queues, ports: &ports };
         let has = |rule| self.shares().filter(|share| share.rule == rule).count() as u32;
         self.policy.admit(&client.peer, &wanted, has)
     }
@@ -336,7 +337,8 @@ impl Server {
         let interface = names.first().or(of.map(|of| &of.name)).map_or("", String::as_str);
         let ports: Vec<u16> = share.map(Share::ports).unwrap_or_default();
         let queues = share.map(|share| share.queues.as_slice()).unwrap_or_default();
-        hold(&self.policy, &client.peer, &Wanted { interface, names: &names, queues, ports: &ports })
+        let wanted = Wanted { interface, names: &names, layer: Mode::L3, queues, ports: &ports };
+        hold(&self.policy, &client.peer, &wanted)
     }
 
     /// Sets the sockets up.
