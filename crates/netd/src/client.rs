@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use taut_port_xdp::netd::{Connection, Granted, Layout, Message, Peer, UdpSocket, pass_rights, udp_socket};
-use taut_xdp::{Error, Handover, Link, Program};
+use taut_xdp::{Error, Handover, Link, Membership, Mode, Program};
 
 use crate::ends::{Change, redirect};
 use crate::sockets::{Sockets, UdpEnd, find_at};
@@ -42,6 +42,7 @@ pub(crate) struct Share {
     pub since: Instant,
     /// What the interface is known by.
     pub interface: u64,
+    pub layer: Mode,
     pub queues: Vec<u32>,
     /// The MTU that its frames were made for, in bytes.
     pub mtu: u32,
@@ -50,6 +51,9 @@ pub(crate) struct Share {
     pub ends: Vec<SocketAddr>,
     /// Where it was told that it receives: there and at the ends whose addresses have left the interface since then.
     pub told: Vec<SocketAddr>,
+    /// Without IP the interface takes what is sent to the groups for as long as this is there; over IP its sockets see to
+    /// that.
+    pub _groups: Option<Membership>,
 }
 
 impl Share {

@@ -22,15 +22,31 @@ pub(crate) struct Interfaces {
 }
 
 impl Interfaces {
-    /// Attaches our program, if it is not there. Returns what the interface is known by from now on: its name may be
-    /// another one's later.
-    pub fn open(&mut self, interface: &Interface, wanted: Option<AttachMode>) -> Result<u64, String> {
-        // Its name and its address of Ethernet may be others than they were. Whoever has one that was detached is about to be
-        // told.
-        let is_same = |link: &Link| link.interface().index == interface.index && link.is_attached();
-        if let Some((id, link)) = self.opened.iter().find(|(_, link)| is_same(link)) {
+    /// Attaches our program of this layer, if it is not there. Returns what the interface is known by from now on: its name
+    /// may be another one's later.
+    ///
+    /// *Errors*: one sentence: it cannot be attached, or is there in another way.
+    pub fn open(
+        &mut self,
+        interface: &Interface,
+        layer: Mode,
+        wanted: Option<AttachMode>,
+        is_used: impl Fn(u64) -> bool,
+    ) -> Result<u64, String> {
+        // Who had it with the other layer may just have gone.
+        self.opened.retain(|(id, link)| {
+            link.interface().index != interface.index || link.program().mode() == layer || is_used(*id)
+        });
+        // Its name and its address of Ethernet may be others than they were.
+        if let Some((id, link)) = self.opened.iter().find(|(_, link)| is_on(link, interface)) {
+            let name = &interface.name;
+            if layer != link.program().mode() {
+                return Err(format!(
+                    "others use {name} over IP, and an interface has one program: do so as well (xdp_layer = 3), or end \
+                     them first"
+                ));
+            }
             if wanted.is_some_and(|mode| mode != link.attached()) {
-                let name = &interface.name;
                 let mode = if link.attached() == AttachMode::Native { "native" } else { "generic" };
                 return Err(format!(
                     "others use {name}, where the program is {mode}: ask for that (xdp_mode), or end them first"
@@ -40,11 +56,16 @@ impl Interfaces {
         }
         // netd itself cannot be the remedy.
         let text = |error: Error| error.without_netd().to_string();
-        let program = Program::load(Mode::L3, interface.mtu).map_err(text)?;
+        let program = Program::load(layer, interface.mtu).map_err(text)?;
         let link = Link::attach(program, interface, wanted).map_err(text)?;
         self.next += 1;
         self.opened.push((self.next, link));
         Ok(self.next)
+    }
+
+    /// Is our program, of which this is the number, attached to this interface?
+    pub fn is_on(&self, id: u64, interface: &Interface) -> bool {
+        self.link(id).is_some_and(|link| is_on(link, interface))
     }
 
     pub fn link(&self, id: u64) -> Option<&Link> {
@@ -55,6 +76,11 @@ impl Interfaces {
     pub fn keep(&mut self, is_used: impl Fn(u64) -> bool) {
         self.opened.retain(|(id, _)| is_used(*id));
     }
+}
+
+/// Whoever has one that was detached is about to be told.
+fn is_on(link: &Link, interface: &Interface) -> bool {
+    link.interface().index == interface.index && link.is_attached()
 }
 
 /// The addresses that the interfaces have, by the indices of these: a name may be another one's by now, and an address be

@@ -7,13 +7,15 @@
 //!
 //! # What it relies on
 //! * **Who asks** is what the kernel noted when it connected (SO_PEERCRED), never what it says.
-//! * **Whose a port is** is shown by the UDP socket that is bound to it, which the participant passes and netd keeps: as
+//! * **Whose a port is**, over IP, is shown by the UDP socket that is bound to it, which the participant passes and netd keeps: as
 //!   long as it is open nobody else can have the port, unless its owner lets others share it. Where it is bound, and
 //!   whether another user's is there, too, the kernel's tables say (sock_diag), again whenever it counts: the socket
 //!   itself may be held by its owner for ever.
 //! * **What is received** is decided by the maps of the program, which netd alone changes: an address that the interface
 //!   has, a port that was shown, a queue that is the participant's. All else stays with the kernel. Ports and addresses are
 //!   looked at each second: what has gone is taken back.
+//! * **Without IP** there is nothing to show: a rule that is for that gives all frames of our type which come by the queues,
+//!   to one participant of an interface, which is in the network namespace of netd, as its connection is.
 //! * **Other rules** hold at once ([`Server::set_policy`]): whom they do not allow any more loses its queues, and who keeps
 //!   them notices nothing.
 //! * **The end of a participant**, however it comes, is the end of its connection. Its destinations leave the map then;

@@ -9,8 +9,10 @@ use log::Level;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use taut_port_xdp::netd::{Layout, Message, Peer, Received, namespace, peer};
-use taut_xdp::{AttachMode, BindMode, Handover, Interface, Link, Mode, Program, Umem};
+use taut_ethernet::{BARE_SHIFT, UDP_SHIFT, group};
+use taut_port_udp::DEFAULT_GROUP;
+use taut_port_xdp::netd::{Layout, Message, Peer, Received, namespace, namespace_of, peer};
+use taut_xdp::{AttachMode, BindMode, Error, Handover, Interface, Link, Membership, Mode, Program, Umem};
 
 use crate::client::{Client, End, Passed, Proof, Share, State, TO_ASK, TO_BIND, ports};
 use crate::interfaces::{self, Addresses, Interfaces};
@@ -59,6 +61,7 @@ struct Look {
 /// What a participant wants.
 struct Take {
     interface: String,
+    layer: Mode,
     queues: Vec<u32>,
     attach: Option<AttachMode>,
     bind: Option<BindMode>,
@@ -179,11 +182,18 @@ impl Server {
             return Look::default();
         }
         self.look_at = now + LOOK;
-        if !self.clients.iter().any(|client| matches!(client.state, State::Has(_))) {
-            return Look::default();
+        let has = |layer| {
+            let is_of = |client: &Client| matches!(&client.state, State::Has(share) if share.layer == layer);
+            self.clients.iter().any(is_of)
+        };
+        let (over_ip, without_ip) = (has(Mode::L3), has(Mode::L2));
+        let mut look = Look { is_any: over_ip || without_ip, ..Look::default() };
+        // Without IP nobody has shown a port, or receives at an address.
+        if over_ip {
+            look.sockets = self.told(now, Sockets::read());
+            look.addresses = self.told(now, Addresses::read());
         }
-        let (sockets, addresses) = (self.told(now, Sockets::read()), self.told(now, Addresses::read()));
-        Look { is_any: true, sockets, addresses }
+        look
     }
 
     /// Whether somebody connects, and what there is of each client.
@@ -260,10 +270,12 @@ impl Server {
             Received::Message(message, fds) => (message, fds),
         };
         match (message, &client.state) {
-            (Message::Take { interface, queues, attach, bind }, State::New(_)) => {
-                self.take(at, &Take { interface, queues, attach, bind }, fds, now)
+            (Message::Take { interface, layer, queues, attach, bind }, State::New(_)) => {
+                self.take(at, &Take { interface, layer, queues, attach, bind }, fds, now)
             }
-            (Message::Receive { ends }, State::Has(_)) => self.receive(at, &ends),
+            (Message::Receive { ends }, State::Has(share)) if share.layer == Mode::L3 => {
+                self.receive(at, &ends)
+            }
             (message, _) => {
                 self.undertaker.close(client.peer.uid, fds);
                 Err(End::Hostile(format!("{} out of turn", name(&message))))
@@ -285,7 +297,11 @@ impl Server {
             self.undertaker.close(client.peer.uid, others);
             return Err(End::Hostile("a descriptor that is no socket of UDP".into()));
         }
-        let admitted = self.shown(passed).and_then(|proofs| Ok((self.admit(client, take, &proofs)?, proofs)));
+        let shown = match take.layer {
+            Mode::L3 => self.shown(passed),
+            Mode::L2 => self.is_here(client).map(|()| Vec::new()),
+        };
+        let admitted = shown.and_then(|proofs| Ok((self.admit(client, take, &proofs)?, proofs)));
         let prepared = admitted.and_then(|(rule, proofs)| self.set_up(take, (rule, now), proofs));
         let Some(client) = self.clients.get_mut(at) else { return Ok(()) };
         match prepared {
@@ -295,6 +311,15 @@ impl Server {
             }
             Err(why) => Err(client.refuse(why)),
         }
+    }
+
+    /// Is a client in this network namespace? Sockets show it of those over IP, the connection of those without.
+    fn is_here(&self, client: &Client) -> Result<(), String> {
+        let of = namespace_of(client.connection.fd()).map_err(|errno| format!("SO_NETNS_COOKIE: {errno}"))?;
+        if of == self.namespace {
+            return Ok(());
+        }
+        Err("the participant is in another network namespace than netd: start netd in that one".into())
     }
 
     /// What sockets show that were passed.
@@ -311,8 +336,8 @@ impl Server {
     fn admit(&self, client: &Client, take: &Take, proofs: &[Proof]) -> Result<usize, String> {
         let ports = ports(proofs);
         let (interface, names) = (&take.interface, interfaces::names(&take.interface));
-        let wanted =
-            Wanted { interface, names: &names, layer: Mode::L3, queues: &take.queues, ports: &ports };
+        let (layer, queues) = (take.layer, take.queues.as_slice());
+        let wanted = Wanted { interface, names: &names, layer, queues, ports: &ports };
         let has = |rule| self.shares().filter(|share| share.rule == rule).count() as u32;
         self.policy.admit(&client.peer, &wanted, has)
     }
@@ -337,7 +362,8 @@ impl Server {
         let interface = names.first().or(of.map(|of| &of.name)).map_or("", String::as_str);
         let ports: Vec<u16> = share.map(Share::ports).unwrap_or_default();
         let queues = share.map(|share| share.queues.as_slice()).unwrap_or_default();
-        let wanted = Wanted { interface, names: &names, layer: Mode::L3, queues, ports: &ports };
+        let layer = share.map_or(Mode::L3, |share| share.layer);
+        let wanted = Wanted { interface, names: &names, layer, queues, ports: &ports };
         hold(&self.policy, &client.peer, &wanted)
     }
 
@@ -349,7 +375,16 @@ impl Server {
         proofs: Vec<Proof>,
     ) -> Result<(Share, Layout, Vec<Handover>), String> {
         let interface = Interface::named(&take.interface).map_err(|error| error.to_string())?;
-        let id = self.interfaces.open(&interface, take.attach)?;
+        if let Some(other) = self.has_without_ip(&interface) {
+            return Err(format!(
+                "{} has {} without IP, where an interface has one participant: end it, choose another interface \
+                 (xdp_interface), or stay with UDP (no xdp_interface)",
+                who(other),
+                take.interface
+            ));
+        }
+        let used: Vec<u64> = self.shares().map(|share| share.interface).collect();
+        let id = self.interfaces.open(&interface, take.layer, take.attach, |id| used.contains(&id))?;
         let taken = |queue: &u32| {
             let mut others = self.shares().filter(|share| share.interface == id);
             others.any(|share| share.queues.contains(queue))
@@ -363,22 +398,29 @@ impl Server {
         }
         let link = self.interfaces.link(id).ok_or("the interface has gone: try again")?;
         let layout = Layout::of(interface.mtu);
-        let open = |queue: &u32| {
-            let umem = Umem::create(layout.chunks, layout.chunk_size)?;
-            Handover::new(link, &interface, *queue, umem, &layout.rings, take.bind)
-        };
-        let handovers: Result<Vec<Handover>, _> = take.queues.iter().map(open).collect();
+        let (_groups, handovers) =
+            opened(link, &interface, take, &layout).map_err(|error| error.without_netd().to_string())?;
         let share = Share {
             rule,
             since,
             interface: id,
+            layer: take.layer,
             queues: take.queues.clone(),
             mtu: interface.mtu,
             proofs,
             ends: Vec::new(),
             told: Vec::new(),
+            _groups,
         };
-        Ok((share, layout, handovers.map_err(|error| error.without_netd().to_string())?))
+        Ok((share, layout, handovers))
+    }
+
+    /// Who has an interface without IP: frames are for whose queue they come by, and none is more a participant's than
+    /// another's.
+    fn has_without_ip(&self, interface: &Interface) -> Option<&Client> {
+        let has =
+            |share: &Share| share.layer == Mode::L2 && self.interfaces.is_on(share.interface, interface);
+        self.clients.iter().find(|client| client.share().is_some_and(has))
     }
 
     /// Has a client receive at these ends, and at no others.
@@ -520,6 +562,24 @@ impl Server {
     }
 }
 
+/// What a participant is to have of an interface: the groups, where it does without IP, and a socket for each queue.
+fn opened(
+    link: &Link,
+    interface: &Interface,
+    take: &Take,
+    layout: &Layout,
+) -> Result<(Option<Membership>, Vec<Handover>), Error> {
+    let (groups, headroom) = match take.layer {
+        Mode::L2 => (Some(Membership::join(link.interface(), &[group(DEFAULT_GROUP.into())])?), BARE_SHIFT),
+        Mode::L3 => (None, UDP_SHIFT),
+    };
+    let open = |queue: &u32| {
+        let umem = Umem::create(layout.chunks, layout.chunk_size)?.with_headroom(headroom.into());
+        Handover::new(link, interface, *queue, umem, &layout.rings, take.bind)
+    };
+    Ok((groups, take.queues.iter().map(open).collect::<Result<_, _>>()?))
+}
+
 /// A client, for people.
 fn who(client: &Client) -> String {
     format!("process {} of user {}", client.peer.pid, client.peer.uid)
@@ -531,7 +591,11 @@ fn what(client: &Client, interfaces: &Interfaces) -> String {
     let name = interfaces.link(share.interface).map_or("an interface", |link| link.interface().name.as_str());
     let queues: Vec<String> = share.queues.iter().map(u32::to_string).collect();
     let ports: Vec<String> = share.proofs.iter().map(|proof| proof.end.address.port().to_string()).collect();
-    format!("queue {} of {name}, port {}", queues.join(" and "), ports.join(" and "))
+    let what = match share.layer {
+        Mode::L2 => "without IP".to_owned(),
+        Mode::L3 => format!("port {}", ports.join(" and ")),
+    };
+    format!("queue {} of {name}, {what}", queues.join(" and "))
 }
 
 fn name(message: &Message) -> &'static str {

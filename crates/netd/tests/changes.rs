@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use nix::sys::socket::{setsockopt, sockopt::UdpGsoSegment};
 use taut_port_xdp::netd::Message;
 use taut_testbed::{End, LIMIT, Pair, ip, with_pair};
-use taut_xdp::AttachMode;
+use taut_xdp::{AttachMode, Mode};
 
 use common::{PORT, Running, bound, granted, next};
 
@@ -41,7 +41,8 @@ fn an_interface_by_another_name() {
         let client = netd.connect();
         let take = |interface: &str| {
             let interface = interface.into();
-            let message = Message::Take { interface, queues: vec![0], attach: None, bind: None };
+            let (layer, queues) = (Mode::L3, vec![0]);
+            let message = Message::Take { interface, layer, queues, attach: None, bind: None };
             client.send(&message, &[socket.as_fd()]).unwrap();
             next(&client).unwrap().0
         };
@@ -54,7 +55,8 @@ fn an_interface_by_another_name() {
         ip("link set first up");
         let netd = Running::start(pair, "first");
         let client = netd.connect();
-        let message = Message::Take { interface: "first".into(), queues: vec![0], attach: None, bind: None };
+        let (interface, layer) = ("first".into(), Mode::L3);
+        let message = Message::Take { interface, layer, queues: vec![0], attach: None, bind: None };
         client.send(&message, &[socket.as_fd()]).unwrap();
         let answer = next(&client).unwrap().0;
         assert!(matches!(answer, Message::Taken { .. }), "the rule has the other one: {answer:?}");
@@ -80,7 +82,7 @@ fn a_smaller_mtu() {
             let (interface, attach) = ("xa".into(), Some(AttachMode::Generic));
             client
                 .send(
-                    &Message::Take { interface, queues: vec![queue], attach, bind: None },
+                    &Message::Take { interface, layer: Mode::L3, queues: vec![queue], attach, bind: None },
                     &[socket.as_fd()],
                 )
                 .unwrap();

@@ -14,6 +14,7 @@ use crate::XdpConfig;
 use crate::netd::{Asking, Client, Connection, Heard, connect};
 use crate::port::Ground;
 use crate::queue::Queue;
+use crate::vlan::{behind_driver, leaves_parent, taken};
 
 /// What is waited for where it is taken, as it may just be on its way to be free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,9 +31,11 @@ pub(crate) enum Awaited {
 pub(crate) enum Attachment {
     /// By the process itself, which has the privileges, with the groups of a layer without IP.
     Own { attached: Attached, _groups: Option<Membership> },
-    /// By netd.
+    /// By netd, which sees to the groups as well.
     Netd {
         client: Client,
+        /// Whether it is told where this is to receive: over IP only.
+        layer: Mode,
         /// Why it is not on the parent, if the interface is of a VLAN.
         why_not_parent: Option<String>,
     },
@@ -48,8 +51,7 @@ pub(crate) struct Attached {
     why_not_parent: Option<String>,
 }
 
-/// Has the interface opened, with the queues and what is received at. `sockets` are those of the participant. netd opens
-/// for IP only: what else is received nobody could prove to be one's own.
+/// Has the interface opened, with the queues and what is received at. `sockets` are those of the participant.
 ///
 /// *Errors*: one sentence.
 pub(crate) fn open(
@@ -57,10 +59,11 @@ pub(crate) fn open(
     ground: &Ground,
     sockets: &[BorrowedFd<'_>],
 ) -> Result<(Attachment, Vec<Queue>), String> {
-    let connection = if ground.layer.bare_ends().is_some() { None } else { connect(&config.netd)? };
-    let Some(connection) = connection else { return own(config, ground, Awaited::All) };
+    let Some(connection) = connect(&config.netd)? else { return own(config, ground, Awaited::All) };
     let (client, queues) = Client::take(ask(connection, config, ground, sockets)?)?;
-    client.receive_first(ground.layer.ends())?;
+    if ground.mode() == Mode::L3 {
+        client.receive_first(ground.layer.ends())?;
+    }
     Ok((Attachment::by_netd(client, ground), queues))
 }
 
@@ -71,28 +74,19 @@ pub(crate) fn ask(
     ground: &Ground,
     sockets: &[BorrowedFd<'_>],
 ) -> Result<Asking, String> {
-    match by_netd_behind_driver(ground) {
-        Some(why) if config.attach == Some(AttachMode::Native) => Err(why),
-        _ => Asking::new(connection, config, ground.interface.clone(), ground.layer.ends(), sockets),
+    match behind_driver(ground) {
+        Some(why) if config.attach == Some(AttachMode::Native) => return Err(why),
+        Some(_) if config.attach.is_none() => leaves_parent(ground)?,
+        _ => {}
     }
+    let of = (ground.interface.clone(), ground.mode());
+    Asking::new(connection, config, of, ground.layer.ends(), sockets)
 }
 
-/// Why netd does not use the parent of a VLAN: who has a queue of that sends into all of its networks, and a rule names
-/// one.
-fn by_netd_behind_driver(ground: &Ground) -> Option<String> {
-    let name = &ground.interface.name;
-    ground.vlan.as_ref().map(|_| {
-        format!(
-            "`taut netd` opens {name} behind its driver only, as it is of a VLAN: choose generic mode, or set xdp_netd to \
-             \"off\" and be root"
-        )
-    })
-}
-
-/// What netd has passed, which has said all there is to say; that it lets it receive is heard later.
+/// What netd has passed, which has said all there is to say; that it lets it receive over IP is heard later.
 pub(crate) fn adopt(asking: Asking, ground: &Ground) -> Result<(Attachment, Vec<Queue>), String> {
     let (client, queues) = asking.finish()?;
-    if !client.receive(ground.layer.ends()) {
+    if ground.mode() == Mode::L3 && !client.receive(ground.layer.ends()) {
         return Err("netd does not read what it is told: start it again".into());
     }
     Ok((Attachment::by_netd(client, ground), queues))
@@ -105,10 +99,10 @@ pub(crate) fn own(
     awaited: Awaited,
 ) -> Result<(Attachment, Vec<Queue>), String> {
     let Ground { interface, layer, .. } = ground;
-    let text = |error: Error| match layer.bare_ends() {
-        // netd is not asked there.
-        Some(_) => error.without_netd().to_string(),
-        None => error.to_string(),
+    let text = |error: Error| match (ground.mode(), &error) {
+        // netd could not have several share it, either.
+        (Mode::L2, Error::ProgramAttached { .. }) => error.without_netd().to_string(),
+        _ => error.to_string(),
     };
     let groups = match layer.bare_ends() {
         None => None,
@@ -141,7 +135,7 @@ fn attach(
     let Some(vlan) = ground.vlan.as_ref().filter(|_| config.attach != Some(AttachMode::Generic)) else {
         return Ok(Attached { link: itself(config.attach)?, vlan: None, why_not_parent: None });
     };
-    let is_bare = ground.layer.bare_ends().is_some();
+    let is_bare = ground.mode() == Mode::L2;
     if is_bare {
         // An interface has one participant without IP, and one behind the driver would get nothing any more.
         itself(Some(AttachMode::Generic))?;
@@ -181,25 +175,17 @@ fn attach(
     }
 }
 
-/// Another program has the parent. netd is no remedy: it leaves that to those who use it without a tag.
-fn taken(parent: &str, interface: &str) -> String {
-    format!(
-        "another XDP program is attached to {parent}, which has one for itself and all of its VLANs: end its owner (`bpftool \
-         net` names it), or choose generic mode if it leaves the frames of {interface}"
-    )
-}
-
 /// Loads the program for frames of this network, and attaches it to this interface.
 fn load(
     config: &XdpConfig,
-    Ground { interface, layer, .. }: &Ground,
+    ground: &Ground,
     network: u16,
     to: &Interface,
     wanted: Option<AttachMode>,
     awaited: Awaited,
 ) -> Result<Link, Error> {
-    let mode = if layer.bare_ends().is_some() { Mode::L2 } else { Mode::L3 };
-    let program = Program::load_for(mode, network, interface.mtu)?;
+    let Ground { interface, layer, .. } = ground;
+    let program = Program::load_for(ground.mode(), network, interface.mtu)?;
     for number in config.numbers() {
         layer.ends().iter().try_for_each(|end| program.add(*end, *number))?;
     }
@@ -219,7 +205,7 @@ impl Attached {
 
 impl Attachment {
     pub(crate) fn by_netd(client: Client, ground: &Ground) -> Attachment {
-        Attachment::Netd { client, why_not_parent: by_netd_behind_driver(ground) }
+        Attachment::Netd { client, layer: ground.mode(), why_not_parent: behind_driver(ground) }
     }
 
     /// Where the program runs, and why it is not in the driver if that was tried.
@@ -229,7 +215,7 @@ impl Attachment {
                 let why = link.why_not_native().map(ToString::to_string);
                 (link.attached(), why.or_else(|| why_not_parent.clone()))
             }
-            Attachment::Netd { client, why_not_parent } => {
+            Attachment::Netd { client, why_not_parent, .. } => {
                 let why = client.why_not_native();
                 (client.attached(), why.map(|why| why_not_parent.clone().unwrap_or(why)))
             }
@@ -260,6 +246,7 @@ impl Attachment {
     pub fn follow(&self, queues: &[Queue], old: &[SocketAddr], new: &[SocketAddr]) -> u64 {
         let link = match self {
             Attachment::Own { attached, .. } => &attached.link,
+            Attachment::Netd { layer: Mode::L2, .. } => return 0,
             Attachment::Netd { client, .. } => return u64::from(!client.receive(new)),
         };
         let (program, mut failed) = (link.program(), 0);
@@ -283,10 +270,11 @@ impl Attachment {
 
     /// Takes what netd says.
     pub fn hear(&self) -> Heard {
-        match self {
-            Attachment::Netd { client, .. } => client.hear(),
-            Attachment::Own { .. } => Heard::default(),
-        }
+        let Attachment::Netd { client, layer, .. } = self else { return Heard::default() };
+        let heard = client.hear();
+        // Without IP nothing is asked for but the queues, so that these are what is refused.
+        let is_taken_back = *layer == Mode::L2 && matches!(heard.answer, Some(Err(_)));
+        Heard { is_gone: heard.is_gone || is_taken_back, ..heard }
     }
 
     pub fn is_by_netd(&self) -> bool {

@@ -214,9 +214,6 @@ impl Try {
 
     /// To netd, if it is asked: who had it open the interface may not open it, or is to leave it to the next one.
     fn connect(&self) -> Result<Option<Connection>, String> {
-        if matches!(self.reached, Reached::Bare(_)) {
-            return Ok(None);
-        }
         match &self.config.netd {
             Netd::Auto if self.is_by_netd => connect_at_once(&Netd::At(SOCKET.into())),
             choice => connect_at_once(choice),

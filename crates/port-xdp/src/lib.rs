@@ -27,6 +27,7 @@ mod pieces;
 mod port;
 mod queue;
 mod supply;
+mod vlan;
 
 pub use comeback::{Left, Refused, Resumed, Tried, Try};
 pub use netd::Netd;

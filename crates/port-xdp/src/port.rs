@@ -9,7 +9,7 @@ use taut_base::{Error, Locator, Result, Time};
 use taut_ethernet::{Carrier, Layer, Put, Reached, Station, Stats, Tag};
 use taut_mem::Chunks;
 use taut_port::Frame;
-use taut_xdp::{AttachMode, BindMode, Glance, Interface, Vlan};
+use taut_xdp::{AttachMode, BindMode, Glance, Interface, Mode, Vlan};
 
 use crate::attachment::{self, Attachment};
 use crate::comeback::Comeback;
@@ -34,7 +34,7 @@ pub struct XdpConfig {
     pub attach: Option<AttachMode>,
     /// How frames are moved; `None`: without copies if the driver can.
     pub bind: Option<BindMode>,
-    /// Who opens the interface, over IP.
+    /// Who opens the interface.
     pub netd: Netd,
 }
 
@@ -128,11 +128,17 @@ impl Ground {
         }
         Ok(Ground { interface, layer, vlan, link })
     }
+
+    /// Which frames the program is to take.
+    pub fn mode(&self) -> Mode {
+        if self.layer.bare_ends().is_some() { Mode::L2 } else { Mode::L3 }
+    }
 }
 
 impl XdpPort {
     /// Loads the program, attaches it and takes the queues, or has `taut netd` do it. `sockets` are those of UDP where the
-    /// user's samples are received, which prove to netd whose the ports are; without it they are not looked at.
+    /// user's samples are received, which prove to netd whose the ports are; without it, and without IP, they are not
+    /// looked at.
     ///
     /// *Errors*: a queue that is named twice, and what the kernel or the driver refuses, each with the remedy. Nothing
     /// stays attached then. *Cost*: tens of system calls, 28 MiB for each queue; a driver may set up its queues anew,
@@ -399,15 +405,18 @@ mod tests {
     use super::*;
     use crate::attachment::Awaited;
     use crate::comeback::LOOK;
-    use crate::netd::{Client, Connection, Message};
+    use crate::netd::{Client, Connection, Message, Received};
+
+    fn over_ip() -> Reached {
+        Reached::Ip(vec![([127, 0, 0, 1], 7_411).into()])
+    }
 
     /// A port without queues, and the netd that it has them by.
-    fn by_netd() -> (XdpPort, Connection) {
+    fn by_netd(reached: Reached) -> (XdpPort, Connection) {
         let (own, other) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         let client = Client::new(Connection::of(own), AttachMode::Native, String::new());
         let config = XdpConfig { interface: "lo".into(), ..XdpConfig::default() };
-        let reached = Reached::Ip(vec![([127, 0, 0, 1], 7_411).into()]);
         let ground = Ground::lay(&config, reached.clone()).unwrap();
         let attachment = Attachment::by_netd(client, &ground);
         let port = XdpPort::with(&config, &reached, ground, attachment, Vec::new());
@@ -421,7 +430,7 @@ mod tests {
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         let connection = || Connection::of(own.try_clone().unwrap());
         let config = XdpConfig { interface: "lo".into(), priority: Some(6), ..XdpConfig::default() };
-        let reached = Reached::Ip(vec![([127, 0, 0, 1], 7_411).into()]);
+        let reached = over_ip();
         let lay = || {
             let mut ground = Ground::lay(&config, reached.clone()).unwrap();
             ground.vlan = Some(Ok(Vlan { network: 5, parent: ground.interface.clone() }));
@@ -447,7 +456,7 @@ mod tests {
     /// After a comeback nobody waits for the first answer.
     #[test]
     fn what_netd_refuses_is_told_once() {
-        let (mut port, netd) = by_netd();
+        let (mut port, netd) = by_netd(over_ip());
         let mut hears = |message: Message| {
             netd.send(&message, &[]).unwrap();
             let (_, warning) = port.hear(Time(0));
@@ -466,16 +475,32 @@ mod tests {
     /// As netd does when its rules have changed.
     #[test]
     fn what_netd_takes_back_is_lost_with_its_reason() {
-        let (mut port, netd) = by_netd();
+        let (mut port, netd) = by_netd(over_ip());
         netd.send(&Message::Refused { why: "no rule is for it".into() }, &[]).unwrap();
         drop(netd);
         let line =
             "XDP on lo: netd has hung up: no rule is for it: samples go by sockets until it can be had again";
         assert_eq!(port.hear(Time(0)).1.as_deref(), Some(line));
         assert!(port.is_to_try(Time(0)));
-        let (mut port, netd) = by_netd();
+        let (mut port, netd) = by_netd(over_ip());
         drop(netd);
         assert!(port.hear(Time(0)).1.is_some_and(|line| line.starts_with("XDP on lo: netd has ended: ")));
+    }
+
+    /// Addresses of this host are nothing to it, and what netd refuses later is all that it has given.
+    #[test]
+    fn without_ip_netd_is_told_nothing_and_refuses_all() {
+        let end = ([127, 0, 0, 2], 7_411).into();
+        let (mut port, netd) = by_netd(over_ip());
+        port.follow(Time(0), &[end]);
+        assert!(matches!(netd.receive(), Received::Message(Message::Receive { ends }, _) if ends == [end]));
+        let (mut port, netd) = by_netd(Reached::Bare(FrameEnds::default()));
+        port.follow(Time(0), &[end]);
+        assert!(matches!(netd.receive(), Received::Empty));
+        netd.send(&Message::Refused { why: "no rule is for it".into() }, &[]).unwrap();
+        let line = "XDP on lo: netd has hung up: no rule is for it: nobody is reached there until it can be had again";
+        assert_eq!(port.hear(Time(0)).1.as_deref(), Some(line));
+        assert!(port.is_to_try(Time(0)));
     }
 
     const PORT: u16 = 7_411;
@@ -588,11 +613,21 @@ mod tests {
             ip("link add ya type veth peer name yb");
             set_feature("ya", "rx-vlan-hw-parse", true);
             let parent = Interface::named("ya").unwrap();
-            let open = |attach| {
+            let lay = |attach, reached| {
                 let config = XdpConfig { interface: "xa".into(), attach, ..XdpConfig::default() };
-                let reached = Reached::Bare(FrameEnds::default());
                 let mut ground = Ground::lay(&config, reached).unwrap();
                 ground.vlan = Some(Ok(Vlan { network: 5, parent: parent.clone() }));
+                (config, ground)
+            };
+            let (own, _netd) =
+                socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+            let ask = |attach, reached| {
+                let (config, ground) = lay(attach, reached);
+                attachment::ask(Connection::of(own.try_clone().unwrap()), &config, &ground, &[]).err()
+            };
+            let bare = || Reached::Bare(FrameEnds::default());
+            let open = |attach| {
+                let (config, ground) = lay(attach, bare());
                 attachment::own(&config, &ground, Awaited::All).map(|(attachment, _)| attachment.attached().0)
             };
             for mode in [AttachMode::Native, AttachMode::Generic] {
@@ -605,8 +640,12 @@ mod tests {
                         "{told}"
                     );
                 }
+                let told = ask(None, bare()).expect("netd would go behind the driver");
+                assert!(told.starts_with("another XDP program is attached to ya, which has one"), "{told}");
+                assert_eq!((ask(Some(AttachMode::Generic), bare()), ask(None, over_ip())), (None, None));
                 assert_eq!(open(Some(AttachMode::Generic)), Ok(AttachMode::Generic), "it was wanted so");
                 drop(link);
+                assert_eq!(ask(None, bare()), None);
                 assert_eq!(open(None), Ok(AttachMode::Generic));
             }
         });

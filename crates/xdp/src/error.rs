@@ -144,7 +144,7 @@ impl Error {
         Error::Refused { call: call.into(), errno: errno.raw_os_error() }
     }
 
-    /// The same sentence for who cannot be helped by `taut netd`, as without IP.
+    /// The same sentence for who cannot be helped by `taut netd`, as netd itself.
     ///
     /// ```
     /// let error = taut_xdp::Error::ProgramAttached { interface: "eth0".into() };

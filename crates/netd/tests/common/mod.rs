@@ -13,9 +13,10 @@ use std::time::Duration;
 use taut_netd::{Counts, Policy, Server};
 use taut_port_xdp::netd::{Connection, Message, Received};
 use taut_testbed::{End, LIMIT, Pair, await_that};
+use taut_xdp::Mode;
 
 pub const PORT: u16 = 7_411;
-const RULES: &str = "[[allow]]\nuser = 0\ninterface = \"xa\"\nqueues = [0, 1]\ndomains = [0]\n";
+pub const RULES: &str = "[[allow]]\nuser = 0\ninterface = \"xa\"\nqueues = [0, 1]\ndomains = [0]\n";
 
 /// A netd in a thread of its own, at the first end.
 pub struct Running {
@@ -114,7 +115,12 @@ impl Drop for Running {
 }
 
 pub fn take(queue: u32) -> Message {
-    Message::Take { interface: "xa".into(), queues: vec![queue], attach: None, bind: None }
+    take_of(Mode::L3, queue)
+}
+
+/// The same of a layer.
+pub fn take_of(layer: Mode, queue: u32) -> Message {
+    Message::Take { interface: "xa".into(), layer, queues: vec![queue], attach: None, bind: None }
 }
 
 /// The socket at which the participant of this number receives. netd has one that was there before until it hears of its
@@ -147,6 +153,11 @@ pub fn dropped(client: &Connection) -> String {
 /// Asks for a queue, and takes what it is answered.
 pub fn granted(client: &Connection, socket: &UdpSocket, queue: u32) -> (Vec<Message>, Vec<OwnedFd>) {
     client.send(&take(queue), &[socket.as_fd()]).unwrap();
+    answered(client)
+}
+
+/// Takes what a request is answered.
+pub fn answered(client: &Connection) -> (Vec<Message>, Vec<OwnedFd>) {
     let (mut messages, mut all) = (Vec::new(), Vec::new());
     while messages.len() < 2
         && let Some((message, fds)) = next(client)

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
-use taut_xdp::{AttachMode, Interface};
+use taut_xdp::{AttachMode, Interface, Mode};
 
 use super::{
     Client, Connection, Granted, MAX_PROOFS, MAX_QUEUES, Message, Netd, Received, SOCKET, udp_address,
@@ -72,11 +72,12 @@ fn no_answer(path: &Path, errno: Errno) -> String {
 }
 
 impl Asking {
-    /// Over a connection that was just made, with those of these sockets that prove whose the ports of the ends are.
+    /// Over a connection that was just made, with those of these sockets that prove whose the ports of the ends are: none
+    /// without IP, where there are no ends.
     pub(crate) fn new(
         connection: Connection,
         config: &XdpConfig,
-        interface: Interface,
+        (interface, layer): (Interface, Mode),
         ends: &[SocketAddr],
         sockets: &[BorrowedFd<'_>],
     ) -> Result<Asking, String> {
@@ -90,6 +91,7 @@ impl Asking {
         }
         let take = Message::Take {
             interface: interface.name.clone(),
+            layer,
             queues: wanted,
             attach: config.attach,
             bind: config.bind,
@@ -206,10 +208,25 @@ mod tests {
         let ask = |count: u32| {
             let connection = Connection::of(own.try_clone().unwrap());
             let config = XdpConfig { queues: (0..count).collect(), ..XdpConfig::default() };
-            Asking::new(connection, &config, Interface::named("lo").unwrap(), &[], &[]).err()
+            let of = (Interface::named("lo").unwrap(), Mode::L3);
+            Asking::new(connection, &config, of, &[], &[]).err()
         };
         assert_eq!(ask(MAX_QUEUES as u32), None);
         let told = ask(MAX_QUEUES as u32 + 1).unwrap();
         assert_eq!(told, "xdp_queues names 17 queues, and netd gives 16 to a participant: name fewer");
+    }
+
+    /// Whatever its messages have become since, or were before.
+    #[test]
+    fn a_netd_of_another_version() {
+        let (own, netd) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        let of = (Interface::named("lo").unwrap(), Mode::L2);
+        let mut asking = Asking::new(Connection::of(own), &XdpConfig::default(), of, &[], &[]).unwrap();
+        let welcome = [3, 7];
+        rustix::net::send(&netd, &welcome, rustix::net::SendFlags::empty()).unwrap();
+        let told = asking.hear().unwrap_err();
+        assert!(told.starts_with("netd says version 3 of what netd and participants say"), "{told}");
+        assert!(told.ends_with("use one version of Taut"), "{told}");
     }
 }

@@ -187,7 +187,8 @@ mod tests {
         let [a, b] = pair();
         assert!(matches!(b.receive(), Received::Empty));
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let take = Message::Take { interface: "lo".into(), queues: vec![0], attach: None, bind: None };
+        let (interface, layer) = ("lo".into(), taut_xdp::Mode::L3);
+        let take = Message::Take { interface, layer, queues: vec![0], attach: None, bind: None };
         a.send(&take, &[socket.as_fd()]).unwrap();
         let Received::Message(found, fds) = b.receive() else { panic!("a message") };
         assert_eq!((found, fds.len()), (take, 1));

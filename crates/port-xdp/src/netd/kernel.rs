@@ -56,6 +56,12 @@ pub fn namespace() -> Result<u64, Errno> {
     cookie(socket.as_fd(), libc::SO_NETNS_COOKIE)
 }
 
+/// The cookie of the network namespace of who is at the other end of a connection that was accepted: the kernel makes this
+/// end in the namespace of the socket that has connected, not of the one that listens.
+pub fn namespace_of(connection: BorrowedFd<'_>) -> Result<u64, Errno> {
+    cookie(connection, libc::SO_NETNS_COOKIE)
+}
+
 /// Whether descriptors may be sent to this end of a connection; who is accepted has what its listener has.
 ///
 /// *Errors*: Linux before 6.16 has no such choice: they may.

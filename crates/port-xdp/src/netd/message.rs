@@ -5,7 +5,7 @@
 //!
 //! | kind | message | fields | descriptors |
 //! |---|---|---|---|
-//! | 1 | Take | attach 1, bind 1, count 1, queues 4 each, name of the interface | one or two UDP sockets |
+//! | 1 | Take | layer 1, attach 1, bind 1, count 1, queues 4 each, name of the interface | over IP one to four UDP sockets |
 //! | 2 | Receive | count 1, ends 18 each: address 16, port 2 | |
 //! | 3 | Taken | index of the interface 4, attached 1, why not native | |
 //! | 4 | Queue | number, chunks, bytes of a chunk, chunks of a frame, entries of fill, completion, RX, TX: 4 each | socket, frames |
@@ -17,12 +17,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use taut_xdp::{AttachMode, BindMode, ChunkSize, MAX_PIECES, Rings};
+use taut_xdp::{AttachMode, BindMode, ChunkSize, MAX_PIECES, Mode, Rings};
 
 use super::{Layout, MAX_PROOFS};
 
 /// Of this layout. Both ends must have the same.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 /// Queues of one participant. Each costs 28 MiB; more are more than a network card gives to one kind of traffic.
 pub const MAX_QUEUES: usize = 16;
 /// Addresses and ports of one participant on one interface. Lower and an interface with many addresses of IPv6 is
@@ -46,6 +46,8 @@ pub enum Message {
     Take {
         /// The name of the interface.
         interface: String,
+        /// Which frames it is to get: messages to ports that it proves, or all of our type, where there is nothing to prove.
+        layer: Mode,
         /// The numbers of the queues: one to [`MAX_QUEUES`].
         queues: Vec<u32>,
         /// Where the program is to run; `None`: in the driver if it can.
@@ -53,7 +55,7 @@ pub enum Message {
         /// How frames are to be moved; `None`: without copies if the driver can.
         bind: Option<BindMode>,
     },
-    /// From the participant: what comes there is to come past the kernel, and nothing else.
+    /// From the participant, over IP only: what comes there is to come past the kernel, and nothing else.
     Receive {
         /// Addresses and ports, at most [`MAX_ENDS`].
         ends: Vec<SocketAddr>,
@@ -102,7 +104,7 @@ impl Message {
     /// Goes it with so many descriptors?
     pub fn goes_with(&self, descriptors: usize) -> bool {
         match self {
-            Message::Take { .. } => (1..=MAX_PROOFS).contains(&descriptors),
+            Message::Take { layer: Mode::L3, .. } => (1..=MAX_PROOFS).contains(&descriptors),
             Message::Queue(_) => descriptors == 2,
             _ => descriptors == 0,
         }
@@ -112,11 +114,12 @@ impl Message {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![VERSION];
         match self {
-            Message::Take { interface, queues, attach, bind } => {
+            Message::Take { interface, layer, queues, attach, bind } => {
+                let layer = if *layer == Mode::L2 { 2 } else { 3 };
                 let queues = queues.get(..MAX_QUEUES).unwrap_or(queues);
                 let attach = attach.map_or(0, |mode| 1 + u8::from(mode == AttachMode::Generic));
                 let bind = bind.map_or(0, |mode| 1 + u8::from(mode == BindMode::Copy));
-                out.extend([1, attach, bind, queues.len() as u8]);
+                out.extend([1, layer, attach, bind, queues.len() as u8]);
                 queues.iter().for_each(|queue| out.extend(queue.to_le_bytes()));
                 out.extend(cut(interface, MAX_NAME).bytes());
             }
@@ -214,6 +217,11 @@ impl Fields<'_> {
     }
 
     fn take_queues(&mut self) -> Option<Message> {
+        let layer = match self.byte()? {
+            2 => Mode::L2,
+            3 => Mode::L3,
+            _ => return None,
+        };
         let attach = match self.byte()? {
             0 => None,
             1 => Some(AttachMode::Native),
@@ -237,7 +245,7 @@ impl Fields<'_> {
         }
         let interface = self.text(MAX_NAME)?;
         let is_name = !interface.is_empty() && !interface.contains(['/', ' ']);
-        is_name.then_some(Message::Take { interface, queues, attach, bind })
+        is_name.then_some(Message::Take { interface, layer, queues, attach, bind })
     }
 
     fn receive(&mut self) -> Option<Message> {
@@ -298,12 +306,14 @@ mod tests {
         vec![
             Message::Take {
                 interface: "enp3s0".into(),
+                layer: Mode::L3,
                 queues: vec![0, 0x0403_0201],
                 attach: Some(AttachMode::Generic),
                 bind: None,
             },
             Message::Take {
                 interface: "a".into(),
+                layer: Mode::L2,
                 queues: vec![3],
                 attach: None,
                 bind: Some(BindMode::Copy),
@@ -325,7 +335,7 @@ mod tests {
         for message in all() {
             assert_eq!(Message::parse(&message.encode()), Ok(message));
         }
-        assert_eq!(all()[0].encode()[5..13], [0, 0, 0, 0, 1, 2, 3, 4], "little-endian");
+        assert_eq!(all()[0].encode()[6..14], [0, 0, 0, 0, 1, 2, 3, 4], "little-endian");
         let most = Message::Receive { ends: vec!["10.0.0.1:7411".parse().unwrap(); 200] };
         assert_eq!(most.encode().len(), MAX_LEN);
         let told = Message::Refused { why: "é".repeat(1_000) };
@@ -342,11 +352,17 @@ mod tests {
         };
         assert_eq!(Message::parse(&[]), Err(Malformed::Fields(0)));
         assert_eq!(with(0, 1), Err(Malformed::Version(1)));
+        // What was said before there was a layer is not read as one.
+        assert_eq!(with(0, 3), Err(Malformed::Version(3)));
+        let told = Malformed::Version(3).to_string();
+        assert_eq!(told, "version 3 of what netd and participants say, this is version 4");
         assert_eq!(with(1, 9), Err(Malformed::Kind(9)));
-        let twice =
-            Message::Take { interface: "eth0".into(), queues: vec![3, 1, 3], attach: None, bind: None };
+        let (interface, queues) = ("eth0".into(), vec![3, 1, 3]);
+        let twice = Message::Take { interface, layer: Mode::L3, queues, attach: None, bind: None };
         assert_eq!(Message::parse(&twice.encode()), Err(Malformed::Fields(1)));
-        for (at, byte) in [(2, 3), (3, 3), (4, 0), (4, 17), (4, 9), (9, b'/'), (9, b'\n'), (9, 0xff)] {
+        let layers = [0, 1, 4, 0xff].map(|layer| (2, layer));
+        let others = [(3, 3), (4, 3), (5, 0), (5, 17), (5, 9), (10, b'/'), (10, b'\n'), (10, 0xff)];
+        for (at, byte) in layers.into_iter().chain(others) {
             assert_eq!(with(at, byte), Err(Malformed::Fields(1)), "{byte} at {at}");
         }
         for pieces in [0, MAX_PIECES + 1] {
@@ -359,6 +375,18 @@ mod tests {
         let ends = all()[2].encode();
         (3..ends.len()).for_each(|len| assert_eq!(Message::parse(&ends[..len]), Err(Malformed::Fields(2))));
         assert_eq!(Message::parse(&[ends, vec![0]].concat()), Err(Malformed::Fields(2)));
+    }
+
+    /// Without IP there is nothing that a socket could prove.
+    #[test]
+    fn what_goes_with_a_request() {
+        for (layer, counts) in
+            [(Mode::L3, [false, true, true, false]), (Mode::L2, [true, false, false, false])]
+        {
+            let take =
+                Message::Take { interface: "a".into(), layer, queues: vec![0], attach: None, bind: None };
+            assert_eq!([0, 1, MAX_PROOFS, MAX_PROOFS + 1].map(|count| take.goes_with(count)), counts);
+        }
     }
 
     #[test]

@@ -5,9 +5,11 @@
 //! the process at the other end, in the crate `taut-netd`.
 //!
 //! Who has connected is told Welcome, or Refused: before that it cannot pass descriptors. A participant then sends Take with
-//! its own UDP sockets, which prove that their ports are its own; it is answered by Taken and a Queue for each queue, or by Refused. Once its fill rings have frames it sends Receive, which is answered by
-//! Receiving or Refused, and again whenever its addresses change. The end of the connection, however it comes, ends it
-//! all: for netd what the participant had, for the participant what goes past the kernel.
+//! its own UDP sockets, which prove that their ports are its own; it is answered by Taken and a Queue for each queue, or by
+//! Refused. Once its fill rings have frames it sends Receive, which is answered by Receiving or Refused, and again whenever
+//! its addresses change. Without IP there are no ports to prove: Take goes without sockets, the queues get all frames of
+//! our type from Taken on, and there is no Receive. The end of the connection, however it comes, ends it all: for netd what
+//! the participant had, for the participant what goes past the kernel.
 
 mod asking;
 mod client;
@@ -22,7 +24,7 @@ pub(crate) use asking::{Asking, connect, connect_at_once};
 pub(crate) use client::{Client, Heard};
 pub use connection::{Connection, MAX_DESCRIPTORS, Received};
 pub(crate) use kernel::udp_address;
-pub use kernel::{Peer, UdpSocket, namespace, pass_rights, peer, udp_socket};
+pub use kernel::{Peer, UdpSocket, namespace, namespace_of, pass_rights, peer, udp_socket};
 pub use message::{Granted, MAX_ENDS, MAX_QUEUES, Malformed, Message};
 
 /// Where `taut netd` listens if nobody says where.

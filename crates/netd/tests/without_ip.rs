@@ -1,0 +1,187 @@
+//! Queues for frames without IP: a rule gives all of them, to one participant of an interface, and to nobody by its ports.
+//!
+//! Needs root. Without it the tests say that they are left out; with `CI=true` that is a failure.
+
+mod common;
+
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use taut_port_xdp::netd::{Connection, Message, Received};
+use taut_testbed::{End, Pair, await_that, ip, with_pair};
+use taut_xdp::Mode;
+
+use common::{RULES, Running, answered, bound, dropped, granted, refusal, take_of};
+
+const TWO_QUEUES: [&str; 2] = ["numrxqueues 2 numtxqueues 2"; 2];
+/// What the rules of all tests lack.
+const FRAMES: &str = "[[allow]]\nuser = 0\ninterface = \"xa\"\nqueues = [0, 1]\nlayer = 2\n";
+
+fn start(pair: &Pair, name: &str) -> Running {
+    let netd = Running::start(pair, name);
+    netd.set_policy(&format!("{RULES}{FRAMES}"));
+    netd
+}
+
+/// Asks for a queue, and has it.
+fn has(netd: &Running, queue: u32) -> (Connection, Vec<OwnedFd>) {
+    let client = netd.connect();
+    client.send(&take_of(Mode::L2, queue), &[]).unwrap();
+    let (messages, fds) = answered(&client);
+    assert!(matches!(messages[..], [Message::Taken { .. }, Message::Queue(_)]), "{messages:?}");
+    (client, fds)
+}
+
+/// Why a request of a layer is refused.
+fn refused(netd: &Running, layer: Mode, queue: u32) -> String {
+    let client = netd.connect();
+    match layer {
+        Mode::L2 => client.send(&take_of(layer, queue), &[]).unwrap(),
+        Mode::L3 => client.send(&take_of(layer, queue), &[bound(5).as_fd()]).unwrap(),
+    }
+    refusal(&client)
+}
+
+/// Does the interface take frames for the group of discovery?
+fn takes_group() -> bool {
+    let all = std::fs::read_to_string("/proc/thread-self/net/dev_mcast").unwrap();
+    all.lines().any(|line| line.contains(" xa ") && line.contains("01005e7f0001"))
+}
+
+#[test]
+fn who_breaks_the_rules_is_dropped() {
+    with_pair("who_breaks_the_rules_without_ip", TWO_QUEUES, |pair| {
+        let netd = start(pair, "bare-rules");
+        let bytes_of = |change: fn(&mut Vec<u8>)| {
+            let mut bytes = take_of(Mode::L2, 0).encode();
+            change(&mut bytes);
+            bytes
+        };
+        for (bytes, part) in [
+            (bytes_of(|bytes| bytes[2] = 4), "fields that it does not have"),
+            (bytes_of(|bytes| bytes[2] = 0), "fields that it does not have"),
+            // As long as there was no layer.
+            (
+                bytes_of(|bytes| bytes[0] = 3),
+                "version 3 of what netd and participants say, this is version 4",
+            ),
+        ] {
+            let client = netd.connect();
+            let iov = [std::io::IoSlice::new(&bytes)];
+            sendmsg(client.fd(), &iov, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL).unwrap();
+            assert!(dropped(&client).contains(part), "{part}");
+        }
+        // Nothing is to be shown, and nobody is to have netd keep a socket.
+        let socket = UdpSocket::bind(("0.0.0.0", 0)).unwrap();
+        let client = netd.connect();
+        client.send(&take_of(Mode::L2, 0), &[socket.as_fd()]).unwrap();
+        assert!(dropped(&client).contains("1 descriptors with a message of its kind"));
+        for ends in [Vec::new(), vec!["10.88.0.1:7411".parse().unwrap()]] {
+            let (client, _fds) = has(&netd, 0);
+            client.send(&Message::Receive { ends }, &[]).unwrap();
+            assert!(dropped(&client).contains("Receive out of turn"));
+            drop(_fds);
+        }
+        pair.await_no_program(End::A);
+        let _has = has(&netd, 0);
+        let counts = netd.end();
+        assert_eq!((counts.hostile, counts.granted, counts.refused), (6, 3, 0), "{counts:?}");
+    });
+}
+
+/// The program takes what one layer has, and frames without IP are for whose queue they come by.
+#[test]
+fn an_interface_has_one_layer_and_without_ip_one_participant() {
+    with_pair("one_layer_and_one_participant", TWO_QUEUES, |pair| {
+        let netd = start(pair, "bare-layer");
+        let (over_ip, socket) = (netd.connect(), bound(0));
+        let (messages, fds) = granted(&over_ip, &socket, 0);
+        assert_eq!(messages.len(), 2, "{messages:?}");
+        let told = refused(&netd, Mode::L2, 1);
+        assert!(told.starts_with("others use xa over IP, and an interface has one program"), "{told}");
+        // What the last one has left is no obstacle, if it has gone just before.
+        let next = netd.connect();
+        netd.while_held(|| {
+            drop((over_ip, fds, socket));
+            next.send(&take_of(Mode::L2, 0), &[]).unwrap();
+        });
+        let (messages, _fds) = answered(&next);
+        assert!(matches!(messages[..], [Message::Taken { .. }, Message::Queue(_)]), "{messages:?}");
+        let own = std::process::id();
+        for (layer, queue) in [(Mode::L2, 1), (Mode::L2, 0), (Mode::L3, 1)] {
+            let told = refused(&netd, layer, queue);
+            let wanted = format!("process {own} of user 0 has xa without IP, where an interface has one");
+            assert!(told.starts_with(&wanted), "{told}");
+        }
+        drop((next, _fds));
+        netd.serves(1);
+    });
+}
+
+/// Without IP the connection shows what a socket of UDP does over IP.
+#[test]
+fn who_is_in_another_network_namespace() {
+    with_pair("who_is_in_another_network_namespace", ["", ""], |pair| {
+        let netd = start(pair, "bare-elsewhere");
+        pair.enter(End::B);
+        let told = refused(&netd, Mode::L2, 0);
+        assert!(told.contains("in another network namespace than netd"), "{told}");
+        assert!(!pair.has_program(End::A), "nothing was opened");
+        let _has = has(&netd, 0);
+    });
+}
+
+/// The card takes what is sent to the group for as long as somebody is there, of the interface that netd has opened.
+#[test]
+fn groups_end_with_the_participant() {
+    with_pair("groups_end_with_the_participant", ["", ""], |pair| {
+        let netd = start(pair, "bare-groups");
+        ip("link property add dev xa altname enp0s1");
+        assert!(!takes_group());
+        let (client, fds) = has(&netd, 0);
+        assert!(takes_group());
+        // Nothing is found in the looks of each second that would have it end.
+        assert!(matches!(client.receive_within(Duration::from_millis(2_500)), Received::Empty));
+        drop((client, fds));
+        await_that("it has left", || !takes_group());
+        let client = netd.connect();
+        let take = Message::Take {
+            interface: "enp0s1".into(),
+            layer: Mode::L2,
+            queues: vec![0],
+            attach: None,
+            bind: None,
+        };
+        client.send(&take, &[]).unwrap();
+        assert_eq!(answered(&client).0.len(), 2);
+        assert!(takes_group());
+        assert_eq!(netd.end().hostile, 0);
+        await_that("it ends with netd", || !takes_group());
+    });
+}
+
+/// A rule for ports gives no frames, to who has them neither.
+#[test]
+fn rules_of_the_other_layer() {
+    with_pair("rules_of_the_other_layer", ["", ""], |pair| {
+        let netd = Running::start(pair, "bare-others");
+        let missing = "on xa is for frames without IP: add an `[[allow]]` with `layer = 2`";
+        let told = refused(&netd, Mode::L2, 0);
+        assert!(told.contains(missing), "{told}");
+        netd.set_policy(FRAMES);
+        let told = refused(&netd, Mode::L3, 0);
+        assert!(told.contains("on xa is for UDP over IP: add an `[[allow]]` with `domains`"), "{told}");
+        let (client, _fds) = has(&netd, 0);
+        netd.set_policy(&format!("{RULES}{FRAMES}"));
+        assert!(matches!(client.receive_within(Duration::from_millis(100)), Received::Empty), "it keeps it");
+        netd.set_policy(RULES);
+        let told = dropped(&client);
+        assert!(told.contains(missing), "{told}");
+        pair.await_no_program(End::A);
+        assert!(!takes_group());
+        let counts = netd.end();
+        assert_eq!((counts.granted, counts.revoked, counts.refused), (1, 1, 2), "{counts:?}");
+    });
+}
