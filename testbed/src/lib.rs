@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, setns, unshare};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use taut_xdp::{Error, Mode, Program};
 
 pub use feature::set_feature;
@@ -201,6 +202,13 @@ pub fn copies_of(process: u32) -> Vec<OwnedFd> {
     let numbers = listed.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
     // One that was closed meanwhile is none.
     numbers.filter_map(|number| pidfd_getfd(&pidfd, number, PidfdGetfdFlags::empty()).ok()).collect()
+}
+
+/// Gives up all privileges of this thread, and of those that it starts; the others keep theirs.
+pub fn give_up_privileges() {
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    set_capabilities(None, sets).expect("who has some may have none");
 }
 
 /// Runs iproute2 in this thread's namespace.

@@ -3,6 +3,7 @@
 //! Needs root, to take it from others. Without it the tests say that they are left out; with `CI=true` that is a
 //! failure. A netd and its participants are processes of their own: this program, run again as one of two children.
 
+mod bare;
 mod forked;
 
 use std::io::{BufRead, BufReader, Lines};
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use taut::{
     Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Qos, XdpAttachMode, XdpBindMode,
-    XdpMode, XdpNetd,
+    XdpLayer, XdpMode, XdpNetd,
 };
 use taut_netd::{Policy, Server, keep_least_privileges};
 use taut_testbed::vlan::{make, with_vlans};
@@ -94,10 +95,11 @@ fn plays() {
     let queue = xdp_queues[0];
     let config = Config {
         domain_id: domain.parse().unwrap(),
-        interfaces: vec![interface.to_owned()],
+        interfaces: if how == "bare" { Vec::new() } else { vec![interface.to_owned()] },
         local: false,
         report: false,
         xdp_interface: interface.to_owned(),
+        xdp_layer: if how == "bare" { XdpLayer::Bare } else { XdpLayer::Ip },
         xdp_queues,
         xdp_mode: match how {
             "generic" => XdpMode::Generic,
@@ -201,27 +203,33 @@ impl Drop for Held {
     }
 }
 
-/// A netd at the first end, and the place of its socket.
+/// A netd at one end, and the place of its socket.
 struct Netd {
     path: PathBuf,
+    end: End,
     held: Option<Held>,
 }
 
 impl Netd {
+    /// At the first end.
     fn start(pair: &Pair, name: &str, rules: &str) -> Netd {
+        Netd::start_at(pair, End::A, name, rules)
+    }
+
+    fn start_at(pair: &Pair, end: End, name: &str, rules: &str) -> Netd {
         let path =
             std::env::temp_dir().join(format!("taut-netd-{}-{name}", std::process::id())).join("netd.sock");
         let directory = path.parent().unwrap();
         std::fs::create_dir_all(directory).unwrap();
         std::fs::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         std::fs::write(path.with_extension("toml"), rules).unwrap();
-        let mut netd = Netd { path, held: None };
+        let mut netd = Netd { path, end, held: None };
         netd.again(pair);
         netd
     }
 
     fn again(&mut self, pair: &Pair) {
-        pair.enter(End::A);
+        pair.enter(self.end);
         let mut held = Held::start("serves", SERVES, self.path.to_str().unwrap());
         assert_eq!(held.says(), "ready");
         self.held = Some(held);
@@ -240,7 +248,7 @@ impl Netd {
     }
 
     /// The same with one queue or several, whose driver polls or sleeps, or that wants generic or native mode, or only what is
-    /// critical, or that comes to be behind the driver.
+    /// critical, or that comes to be behind the driver, or does without IP (*bare*).
     fn player_that(
         &self,
         pair: &Pair,
@@ -297,7 +305,11 @@ impl Game {
             xdp_netd: XdpNetd::Never,
             ..config
         };
-        let participant = DomainParticipant::with_config(&config).unwrap();
+        Game::of(DomainParticipant::with_config(&config).unwrap(), queue)
+    }
+
+    /// By this participant.
+    fn of(participant: DomainParticipant, queue: u32) -> Game {
         let (reader, writer) = ends(&participant, 0, &format!("Back{queue}"), &format!("There{queue}"));
         writer.wait_matched(LIMIT).unwrap();
         reader.wait_matched(LIMIT).unwrap();
