@@ -43,8 +43,6 @@ impl Asked {
             return None;
         }
         let place = match &config.xdp_netd {
-            // netd opens for IP only.
-            _ if config.xdp_layer == XdpLayer::Bare => None,
             XdpNetd::At(path) => Some(path.display().to_string()),
             XdpNetd::Auto => Some(taut_netd::SOCKET.to_owned()),
             XdpNetd::Never => None,
@@ -107,9 +105,8 @@ fn privileges(system: &System, asked: &Asked) -> Finding {
         "XDP on {} is refused to a program that `setcap` has given none: no participant can be made",
         asked.interface
     );
-    let or_netd = if asked.layer != XdpLayer::Bare { "   # or run `taut netd`" } else { "" };
     let mend = Mend::by_hand(
-        format!("setcap cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock=ep PROGRAM{or_netd}"),
+        "setcap cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock=ep PROGRAM   # or run `taut netd`",
         Lasts::ForGood,
         "setcap -r PROGRAM",
     );
@@ -233,19 +230,16 @@ mod tests {
     }
 
     #[test]
-    fn netd_has_it_for_participants_over_ip() {
-        assert_eq!(states(&beside_netd(true, &config())), [State::Good, State::Good]);
-        for without in [
-            Config { xdp_layer: XdpLayer::Bare, ..config() },
-            Config { xdp_netd: XdpNetd::Never, ..config() },
-        ] {
-            let found = beside_netd(true, &without);
+    fn netd_has_it_for_participants_of_either_layer() {
+        for xdp_layer in [XdpLayer::Ip, XdpLayer::Bare] {
+            let config = Config { xdp_layer, ..config() };
+            assert_eq!(states(&beside_netd(true, &config)), [State::Good, State::Good]);
+            let there = Config { xdp_netd: XdpNetd::At(taut_netd::SOCKET.into()), ..config.clone() };
+            assert_eq!(states(&beside_netd(true, &there)), [State::Good, State::Good]);
+            let found = beside_netd(true, &Config { xdp_netd: XdpNetd::Never, ..config });
             assert_eq!(states(&found), [State::Harmful, State::Harmful]);
-            let could_help = found[0].mend.as_ref().unwrap().command.contains("`taut netd`");
-            assert_eq!(could_help, without.xdp_layer != XdpLayer::Bare);
+            assert!(found[0].mend.as_ref().unwrap().command.contains("`taut netd`"));
         }
-        let there = Config { xdp_netd: XdpNetd::At(taut_netd::SOCKET.into()), ..config() };
-        assert_eq!(states(&beside_netd(true, &there)), [State::Good, State::Good]);
     }
 
     /// A participant does without one that has left its name behind, unless it is to ask nobody else.

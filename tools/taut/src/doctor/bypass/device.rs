@@ -118,7 +118,7 @@ fn programs(asked: &Asked, Place { name: interface, device }: &Place) -> Finding
         return Finding::good(name, format!("none is attached to {interface}"));
     };
     let seen = format!("program {number} is attached to {interface}");
-    if asked.netd.is_some() {
+    if asked.netd.is_some() && *interface == asked.interface {
         return Finding::not_looked(
             name,
             format!("{seen}, and nothing says whether `taut netd` has done it"),
@@ -129,7 +129,9 @@ fn programs(asked: &Asked, Place { name: interface, device }: &Place) -> Finding
     let one = "there can be one, a participant's or another";
     if *interface == asked.interface {
         let cost = format!("{one}: no further participant can be made");
-        return Finding::harmful(name, seen, cost).mend(by_hand(format!("{end}, or use `taut netd`")));
+        // Without IP netd could not have several share it, either.
+        let or_netd = if asked.layer == XdpLayer::Ip { ", or use `taut netd`" } else { "" };
+        return Finding::harmful(name, seen, cost).mend(by_hand(format!("{end}{or_netd}")));
     }
     // Without IP it may take all that would come behind the driver.
     if asked.mode == XdpMode::Native || asked.layer == XdpLayer::Bare {
@@ -282,6 +284,12 @@ mod tests {
             found("6.12.0", &asked, device, true).unwrap().0
         };
         assert_eq!([of(None), of(Some("/run/taut/netd.sock"))], [State::Harmful, State::NotLooked]);
+        for (layer, could_help) in [(XdpLayer::Ip, true), (XdpLayer::Bare, false)] {
+            let device = Device { program: Some(7), ..device(1_500, Some(1)) };
+            let place = Place { name: "eth0".to_owned(), device };
+            let found = programs(&Asked { layer, ..asked(&[0]) }, &place);
+            assert_eq!(found.mend.unwrap().command.contains("`taut netd`"), could_help);
+        }
     }
 
     #[test]
@@ -292,7 +300,9 @@ mod tests {
             (XdpMode::Auto, XdpLayer::Bare, refused),
             (XdpMode::Native, XdpLayer::Ip, refused),
         ] {
-            let asked = Asked { interface: "eth0.5".to_owned(), mode, layer, ..asked(&[0]) };
+            // By netd one without IP alone is looked at there.
+            let netd = (layer == XdpLayer::Bare).then(|| "/run/taut/netd.sock".to_owned());
+            let asked = Asked { interface: "eth0.5".to_owned(), mode, layer, netd, ..asked(&[0]) };
             let device = Device { program: Some(7), ..device(1_500, Some(4)) };
             let found = programs(&asked, &Place { name: "eth0".to_owned(), device });
             assert_eq!((found.state, found.seen.as_str()), (state, "program 7 is attached to eth0"));

@@ -30,7 +30,14 @@ pub fn place(
         let without =
             Mend::by_hand("xdp_netd = \"off\"   # and be root", Lasts::ForGood, "xdp_netd = \"auto\"");
         let seen = format!("`taut netd` opens {} behind its driver only", asked.interface);
-        return (itself, Some(behind(asked, seen, Some(without))));
+        let found = Some(behind(asked, seen, Some(without)));
+        // Who has the parent may take what would come.
+        let name = told.as_ref().ok().filter(|_| asked.layer == XdpLayer::Bare);
+        let taken = name.and_then(|name| {
+            let device = look(name).ok().flatten().filter(|device| device.program.is_some())?;
+            Some(Place { name: name.clone(), device })
+        });
+        return (taken.unwrap_or(itself), found);
     }
     let parent = told.clone().and_then(|name| match look(&name)? {
         Some(device) => Ok(Place { name, device }),
@@ -103,10 +110,12 @@ mod tests {
             (XdpLayer::Ip, Some(7), "eth0.5"),
         ] {
             let asked = Asked { layer, ..asked(XdpMode::Auto, None) };
-            let parent = Device { program, ..device(None, true) };
-            let found = found(&asked, &own, Some(parent));
+            let parent = || Device { program, ..device(None, true) };
+            let found = found(&asked, &own, Some(parent()));
             let told = Some((State::WorthChanging, "ethtool -K eth0 rxvlan off".to_owned()));
             assert_eq!(found, (place.to_owned(), told), "{layer:?} {program:?}");
+            let asked = Asked { netd: Some("/run/taut/netd.sock".to_owned()), answers: true, ..asked };
+            assert_eq!(self::found(&asked, &own, Some(parent())).0, place, "by netd as well");
         }
     }
 
