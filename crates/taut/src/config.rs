@@ -97,7 +97,7 @@ pub struct Config {
     /// The network interface whose samples go past the kernel's stack by XDP, both ways; empty: none. Discovery,
     /// multicast and what it does not reach go by sockets, so that peers need not do the same. Needs CAP_NET_ADMIN,
     /// CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK (or root), or `taut netd`, which has them; what is refused is said when the
-    /// participant is made. A queue of the interface has one participant, and so has an interface without `taut netd`. One of
+    /// participant is made. A queue of the interface has one participant, and so has an interface without `taut netd` or without IP. One of
     /// a VLAN is used by the driver of its parent, with tags, if that can be.
     pub xdp_interface: String,
     /// What is spoken on that interface: UDP over IP, with peers that may use sockets, or frames without IP, with peers
@@ -110,7 +110,7 @@ pub struct Config {
     pub xdp_only_critical: bool,
     /// Where the kernel runs the program that tells what is Taut's.
     pub xdp_mode: XdpMode,
-    /// Who opens that interface over IP: `taut netd`, where it listens, or the participant itself.
+    /// Who opens that interface: `taut netd`, where it listens, or the participant itself.
     pub xdp_netd: Netd,
     /// The priority that frames past the kernel carry in a VLAN tag (IEEE 802.1Q, PCP), in that of the interface's VLAN, else
     /// in one of no network; `None`: they carry none of no network, and the lowest one in a VLAN. *Range*: 0 to 7.

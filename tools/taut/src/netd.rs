@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// What it goes by.
 #[derive(Args)]
 pub struct NetdArguments {
-    /// The file that says who may have which queues, for which domains
+    /// The file that says who may have which queues, for which domains or without IP
     #[arg(long, value_name = "FILE")]
     policy: PathBuf,
     /// Where participants connect; they find it by themselves if it is this one

@@ -170,7 +170,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "xdp_netd",
         allowed: "a path; `off` for none; `auto` for `/run/taut/netd.sock` if `taut netd` listens there",
-        meaning: "Where `taut netd` listens, which opens `xdp_interface` over IP for participants without privileges, as its policy allows. Without one the participant opens it itself.",
+        meaning: "Where `taut netd` listens, which opens `xdp_interface` for participants without privileges, as its policy allows. Without one the participant opens it itself.",
         set: Set::One(|config, text| {
             config.xdp_netd = match text {
                 // A file of that name is at `./auto`.
