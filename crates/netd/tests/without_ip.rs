@@ -9,11 +9,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use taut_base::Locator;
+use taut_ethernet::{FrameEnds, Reached};
 use taut_port_xdp::netd::{Connection, Message, Received};
+use taut_port_xdp::{Netd, XdpConfig, XdpPort};
 use taut_testbed::{End, Pair, await_that, ip, with_pair};
-use taut_xdp::Mode;
+use taut_xdp::{Interface, Mode};
 
-use common::{RULES, Running, answered, bound, dropped, granted, refusal, take_of};
+use common::{PORT, RULES, Running, answered, bound, dropped, granted, refusal, take_of};
 
 const TWO_QUEUES: [&str; 2] = ["numrxqueues 2 numtxqueues 2"; 2];
 /// What the rules of all tests lack.
@@ -183,5 +186,42 @@ fn rules_of_the_other_layer() {
         assert!(!takes_group());
         let counts = netd.end();
         assert_eq!((counts.granted, counts.revoked, counts.refused), (1, 1, 2), "{counts:?}");
+    });
+}
+
+/// Who had a queue of it is told by the end of the connection, although it has shown nothing that is looked at.
+#[test]
+fn an_interface_that_is_removed_is_nobodys() {
+    with_pair("an_interface_that_is_removed_without_ip", ["", ""], |pair| {
+        let netd = start(pair, "bare-removed");
+        let (client, _fds) = has(&netd, 0);
+        ip("link del xa");
+        assert!(dropped(&client).contains("the interface was removed"), "netd hangs up");
+    });
+}
+
+/// A first sample is 60 bytes behind the beginning of its message, and then where memory has values of eight bytes.
+#[test]
+fn frames_have_room_in_front() {
+    with_pair("frames_have_room_in_front", ["", ""], |pair| {
+        let netd = start(pair, "bare-room");
+        let open = |end: End, netd| {
+            pair.enter(end);
+            let ends = FrameEnds { user: vec![Locator::ethernet([0; 6], PORT)], metatraffic: Vec::new() };
+            let config = XdpConfig { interface: end.name().into(), netd, ..XdpConfig::default() };
+            XdpPort::open(&config, Reached::Bare(ends), &[]).unwrap()
+        };
+        let mut near = open(End::A, Netd::At(netd.path.clone()));
+        let mut far = open(End::B, Netd::Never);
+        pair.enter(End::A);
+        let to = Locator::ethernet(Interface::named("xa").unwrap().mac, PORT);
+        assert!(far.send(&to, &[&[7; 1_000]]));
+        far.flush();
+        let mut place = None;
+        await_that("it comes", || {
+            near.receive_from(0, 1, &mut |frame| place = Some(frame.bytes.as_ptr() as usize % 8));
+            place.is_some()
+        });
+        assert_eq!((place, near.stats().in_place_in), (Some(4), 1));
     });
 }
