@@ -10,7 +10,8 @@ use rustix::thread::{
 };
 
 /// What is done for participants takes these: a program of XDP and its maps (CAP_BPF and CAP_NET_ADMIN), a socket of
-/// AF_XDP (CAP_NET_RAW), and frames beyond the limit of locked memory (CAP_IPC_LOCK).
+/// AF_XDP and one that has the card take frames for groups (CAP_NET_RAW), and frames beyond the limit of locked memory
+/// (CAP_IPC_LOCK).
 const KEPT: CapabilitySet = CapabilitySet::NET_ADMIN
     .union(CapabilitySet::NET_RAW)
     .union(CapabilitySet::BPF)
