@@ -6,15 +6,16 @@ mod common;
 
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use taut_base::Locator;
 use taut_ethernet::{FrameEnds, Reached};
-use taut_port_xdp::netd::{Connection, Message, Received};
+use taut_port_xdp::netd::{Connection, Granted, Message, Received};
 use taut_port_xdp::{Netd, XdpConfig, XdpPort};
-use taut_testbed::{End, Pair, await_that, ip, with_pair};
-use taut_xdp::{Interface, Mode};
+use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_pair};
+use taut_xdp::{FreeFrames, Interface, Mode, Socket, Umem};
 
 use common::{PORT, RULES, Running, answered, bound, dropped, granted, refusal, take_of};
 
@@ -200,28 +201,81 @@ fn an_interface_that_is_removed_is_nobodys() {
     });
 }
 
+/// A participant without IP at one end, at this port.
+fn port(pair: &Pair, end: End, netd: Netd) -> XdpPort {
+    pair.enter(end);
+    let ends = FrameEnds { user: vec![Locator::ethernet([0; 6], PORT)], metatraffic: Vec::new() };
+    let config = XdpConfig { interface: end.name().into(), netd, ..XdpConfig::default() };
+    XdpPort::open(&config, Reached::Bare(ends), &[]).unwrap()
+}
+
+/// Sends a frame to the first end.
+fn send(pair: &Pair, far: &mut XdpPort) {
+    pair.enter(End::A);
+    let to = Locator::ethernet(Interface::named("xa").unwrap().mac, PORT);
+    assert!(far.send(&to, &[&[7; 1_000]]));
+    far.flush();
+}
+
 /// A first sample is 60 bytes behind the beginning of its message, and then where memory has values of eight bytes.
 #[test]
 fn frames_have_room_in_front() {
     with_pair("frames_have_room_in_front", ["", ""], |pair| {
         let netd = start(pair, "bare-room");
-        let open = |end: End, netd| {
-            pair.enter(end);
-            let ends = FrameEnds { user: vec![Locator::ethernet([0; 6], PORT)], metatraffic: Vec::new() };
-            let config = XdpConfig { interface: end.name().into(), netd, ..XdpConfig::default() };
-            XdpPort::open(&config, Reached::Bare(ends), &[]).unwrap()
-        };
-        let mut near = open(End::A, Netd::At(netd.path.clone()));
-        let mut far = open(End::B, Netd::Never);
-        pair.enter(End::A);
-        let to = Locator::ethernet(Interface::named("xa").unwrap().mac, PORT);
-        assert!(far.send(&to, &[&[7; 1_000]]));
-        far.flush();
+        let mut near = port(pair, End::A, Netd::At(netd.path.clone()));
+        let mut far = port(pair, End::B, Netd::Never);
+        send(pair, &mut far);
         let mut place = None;
         await_that("it comes", || {
             near.receive_from(0, 1, &mut |frame| place = Some(frame.bytes.as_ptr() as usize % 8));
             place.is_some()
         });
         assert_eq!((place, near.stats().in_place_in), (Some(4), 1));
+    });
+}
+
+/// The socket is its own for as long as it likes, and so is what it sends. Nothing comes by it any more, also when others have
+/// the interface.
+#[test]
+fn who_keeps_a_queue_that_was_taken_back_gets_nothing() {
+    with_pair("keeps_a_queue_that_was_taken_back", ["numrxqueues 2 numtxqueues 2", ""], |pair| {
+        let netd = start(pair, "bare-kept");
+        let client = netd.connect();
+        client.send(&take_of(Mode::L2, 0), &[]).unwrap();
+        let (messages, fds) = answered(&client);
+        let [Message::Taken { .. }, Message::Queue(Granted { layout, .. })] = messages[..] else {
+            panic!("{messages:?}")
+        };
+        let [socket, frames] = <[OwnedFd; 2]>::try_from(fds).unwrap();
+        let umem = Arc::new(Umem::adopt(frames, layout.chunks, layout.chunk_size).unwrap());
+        let mut free = FreeFrames::of(&umem);
+        let interface = Interface::named("xa").unwrap();
+        let mut kept = Socket::adopt(socket, 0, &interface, umem, &layout.rings).unwrap();
+        let mut fill = kept.fill.reserve(64);
+        (0..64).for_each(|_| assert!(fill.put(free.take().unwrap())));
+        fill.submit();
+        let mut far = port(pair, End::B, Netd::Never);
+        let mut gets = |what: &str, is_wanted: bool| {
+            let mut count = 0;
+            // What had come before is no matter.
+            let mut before = kept.rx.peek(u32::MAX);
+            before.by_ref().for_each(drop);
+            before.release();
+            let end = Instant::now() + if is_wanted { LIMIT } else { Duration::from_millis(200) };
+            while count == 0 && Instant::now() < end {
+                send(pair, &mut far);
+                let mut come = kept.rx.peek(64);
+                count = come.by_ref().count();
+                come.release();
+            }
+            assert_eq!(count > 0, is_wanted, "{what}");
+        };
+        gets("it has the queue", true);
+        netd.set_policy(RULES);
+        assert!(dropped(&client).contains("`layer = 2`"));
+        gets("the rules have taken it", false);
+        netd.set_policy(FRAMES);
+        let _next = has(&netd, 1);
+        gets("another one has the interface", false);
     });
 }
