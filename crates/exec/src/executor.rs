@@ -21,7 +21,7 @@ use crate::driver::driving::Driving;
 use crate::driver::hand::Hand;
 use crate::driver::holding::Holding;
 use crate::driver::polling::Polling;
-use crate::driver::rhythm::Rhythm;
+use crate::driver::rhythm::{Rhythm, Steady, longest_look};
 use crate::driver::role::{Claim, Role};
 use crate::driver::waiting::Spin;
 use crate::driver::watch::Watch;
@@ -31,6 +31,7 @@ use crate::lanes::local::Joins;
 use crate::lanes::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
 use crate::net::ports::Ports;
 use crate::process::{Process, forked};
+use crate::scheduling::DeadlineScheduling;
 use crate::write::burst;
 use crate::write::goodbye::Silent;
 use crate::write::left::Left;
@@ -122,6 +123,8 @@ pub struct Stats {
     /// The most steps of timers or discovery that began, one after another, when whoever drives had looked for samples last
     /// more than 20 us before: 1 is the one that a sample waits for which comes while it runs.
     pub steps_ahead_of_samples: u64,
+    /// What has become of samples that were expected; `None` without `wake_ahead`.
+    pub steady: Option<Steady>,
     /// The counts of the sockets.
     pub port: taut_port_udp::Stats,
     /// Those of frames, by AF_XDP or by DPDK, if anything goes past the kernel's stack.
@@ -137,12 +140,20 @@ pub struct Stats {
 }
 
 /// Is this what can be had together?
-fn check(config: &ExecutorConfig) -> Result<()> {
+pub(crate) fn check(config: &ExecutorConfig) -> Result<()> {
     if config.driver == Driver::Inline && config.scheduling.is_any() {
         let text = "driver_priority, driver_deadline, driver_cpus: the inline driver has no thread; they are for your own";
         return Err(Error::BadParameter(text.into()));
     }
-    Ok(())
+    let look = longest_look(config.wake_ahead);
+    match config.scheduling.deadline {
+        // It would be stopped just before what it looks for comes.
+        Some(DeadlineScheduling { runtime, .. }) if runtime <= look => Err(Error::BadParameter(format!(
+            "driver_deadline, wake_ahead: a look for a sample lasts up to {look}, and the driver's thread has {runtime} of each \
+             period: give it more than both it and its steps take, or leave wake_ahead off"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 impl Executor {
@@ -462,6 +473,7 @@ impl Inner {
             kicks: self.kicks.load(Ordering::Relaxed),
             reminders: self.reminders.load(Ordering::Relaxed),
             steps_ahead_of_samples,
+            steady: self.rhythm.steady(),
             port,
             frames,
             xdp,

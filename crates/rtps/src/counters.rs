@@ -1,5 +1,6 @@
 //! What was dropped and why: never an error up the stack, always a number.
 
+use taut_base::Guid;
 use taut_wire::WireError;
 
 macro_rules! counters {
@@ -31,6 +32,8 @@ macro_rules! counters {
 counters! {
     /// Messages received.
     messages,
+    /// Changes of matched writers of the user's, and parts of them, that had not arrived before.
+    changes,
     /// Messages of ourselves that came back.
     reflected,
     /// Submessages for other participants.
@@ -66,7 +69,7 @@ counters! {
 }
 
 /// What comes in the normal course, whoever the peers are.
-const NORMAL: [&str; 4] = ["messages", "reflected", "not_for_us", "duplicates"];
+const NORMAL: [&str; 5] = ["messages", "changes", "reflected", "not_for_us", "duplicates"];
 
 impl Counters {
     /// Every count of what was refused that is not 0, by name.
@@ -80,6 +83,14 @@ impl Counters {
     pub fn malformed(&mut self, reason: WireError) {
         if let Some(count) = self.malformed.get_mut(reason.index()) {
             *count = count.saturating_add(1);
+        }
+    }
+
+    /// Counts a change that had not arrived before, or a part of one.
+    #[inline]
+    pub(crate) fn note_change(&mut self, writer: Guid) {
+        if !writer.entity.is_builtin() {
+            bump(&mut self.changes);
         }
     }
 
@@ -112,7 +123,8 @@ mod tests {
     fn what_comes_in_the_normal_course_is_not_refused() {
         let mut counters = Counters::default();
         (counters.messages, counters.reflected, counters.not_for_us, counters.duplicates) = (1, 2, 3, 4);
-        assert_eq!((counters.named().len(), counters.refused()), (4, vec![]));
+        counters.changes = 5;
+        assert_eq!((counters.named().len(), counters.refused()), (5, vec![]));
         counters.foreign_guid = 5;
         counters.malformed(WireError::ALL[0]);
         assert_eq!(counters.refused(), [("foreign_guid", 5), (WireError::ALL[0].name(), 1)]);

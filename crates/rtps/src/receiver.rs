@@ -187,10 +187,8 @@ impl Participant {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             rx.hear(now, reader.index, proxy);
             pass_lane(reader.index, proxy, sink);
-            if proxy.is_known(number)
-                && !rx.again().is_of_history(now, reader.index, proxy, number, data.reader_id)
-            {
-                return bump(&mut rx.counters.duplicates);
+            if rx.has_arrived(now, reader.index, proxy, number, data.reader_id) {
+                return;
             }
             if inline.is_for_some && is_for_others(&inline, data.inline_qos, reader.guid) {
                 return rx.again().pass_over(now, reader.index, proxy, number, sink);
@@ -244,10 +242,8 @@ impl Participant {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             rx.hear(now, reader.index, proxy);
             pass_lane(reader.index, proxy, sink);
-            if proxy.is_known(number)
-                && !rx.again().is_of_history(now, reader.index, proxy, number, frag.reader_id)
-            {
-                return bump(&mut rx.counters.duplicates);
+            if rx.has_arrived(now, reader.index, proxy, number, frag.reader_id) {
+                return;
             }
             if said.inline.is_for_some && is_for_others(&said.inline, frag.inline_qos, reader.guid) {
                 return rx.again().pass_over(now, reader.index, proxy, number, sink);
@@ -660,6 +656,24 @@ impl Rx<'_> {
         if self.events.len() < limits::EVENTS {
             self.events.push_back(event);
         }
+    }
+
+    /// Has a change arrived before? It is counted then, and otherwise as one that has arrived now.
+    #[inline(always)]
+    fn has_arrived(
+        &mut self,
+        now: Time,
+        reader: ReaderIndex,
+        proxy: &mut WriterProxy,
+        number: SequenceNumber,
+        reader_id: EntityId,
+    ) -> bool {
+        if proxy.is_known(number) && !self.again().is_of_history(now, reader, proxy, number, reader_id) {
+            bump(&mut self.counters.duplicates);
+            return true;
+        }
+        self.counters.note_change(proxy.guid);
+        false
     }
 
     /// Is a change that counts as known taken all the same, as it is of the history that is awaited?

@@ -77,7 +77,7 @@ pub use taut_ethernet::Stats as FrameStats;
 pub use taut_exec::XdpLayer;
 pub use taut_exec::{
     Activity, DeadlineScheduling, FlightRecord, Histogram, JobClass, JobReport, LatencyReport, RecordCause,
-    RecordedStep, SamplePath, SlowReader, Spread, Stats, wall_clock_now,
+    RecordedStep, SamplePath, SlowReader, Spread, Stats, Steady, wall_clock_now,
 };
 pub use taut_port_udp::Interface;
 pub use taut_port_xdp::{

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use taut_base::{Duration, Time};
 use taut_dcps::DomainParticipant;
-use taut_lock::{Mutex, MutexGuard};
+use taut_lock::{Mutex, MutexGuard, thread_id};
 use taut_port::{Frame, Traffic};
 use taut_port_udp::weight;
 use taut_rtps::TxClass;
@@ -235,7 +235,7 @@ impl Inner {
                 self.bell.disarm();
             }
             if self.look_by(now, Look::Until(until), looks_in, ready) {
-                return;
+                return self.rhythm.note_find();
             }
         }
     }
@@ -268,30 +268,25 @@ impl Inner {
                 return None;
             };
             match self.rhythm.next(now) {
-                Some((from, until)) if from <= now && self.rhythm.may_look() => {
+                Some((from, until)) if from <= now && self.rhythm.may_look(thread_id()) => {
                     return Some((now, until.min(next)));
                 }
                 Some((from, _)) if now < from && from < next => {
-                    just_now = Some(self.sleep_until_shortly_before(now, from, ready));
+                    self.watch.sleep_once_until(now, from, ready);
+                    self.rhythm.note_woken(from, monotonic_now());
                 }
                 _ => self.watch.sleep_until(now, next, ready),
             }
-            self.rhythm.note_sleep();
+            if self.rhythm.is_on() {
+                let woken = monotonic_now();
+                self.rhythm.note_sleep(thread_id(), woken.since(now));
+                just_now = Some(woken);
+            }
         }
         if let Some(hand) = &self.hand {
             hand.lock().note_found(monotonic_now, ready);
         }
         None
-    }
-
-    /// Sleeps until it is time to look for a sample that is expected. Returns what time it is then.
-    fn sleep_until_shortly_before(&self, now: Time, from: Time, ready: &mut Readable) -> Time {
-        self.watch.sleep_once_until(now, from, ready);
-        let now = monotonic_now();
-        if !ready.is_any() && now >= from {
-            self.rhythm.note_woken(from, now);
-        }
-        now
     }
 
     /// Looks as who polls does: where samples come, and now and then by the kernel at all there is. Returns whether it has found
@@ -541,10 +536,16 @@ impl Inner {
     /// Takes samples that have come at a source.
     #[inline(never)]
     fn take_user_from(&self, core: &mut MutexGuard<'_, Core>, source: usize) {
-        if self.rhythm.is_on() {
-            self.rhythm.note_come(core.now);
+        if !self.rhythm.is_on() {
+            return self.take_from(core, JobClass::ReceiveUser, source);
         }
+        let changes = |core: &Core| core.participant.core().counters().changes;
+        let (now, before) = (core.now, changes(core));
         self.take_from(core, JobClass::ReceiveUser, source);
+        // Others than samples come there, too: acknowledgements, and whatever anybody sends.
+        if changes(core) != before {
+            self.rhythm.note_come(now);
+        }
     }
 
     /// The same of discovery. What has come for the user meanwhile goes first then, and timers that have become due.

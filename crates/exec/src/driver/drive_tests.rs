@@ -8,14 +8,15 @@ use taut_base::{Duration, Time};
 use taut_dcps::{Entity, StatusMask};
 use taut_port::Traffic;
 use taut_port_udp::{Direct, UdpConfig};
+use taut_qos::{DataReaderQos, DataWriterQos};
 
 use crate::clock::monotonic_now;
 use crate::driver::drive::HEARS_AFTER;
 use crate::driver::role::Claim;
 use crate::driver::watch::Readable;
-use crate::executor::Inner;
-use crate::executor_tests::{config, take, with_both_ends, write};
-use crate::{Driver, Executor, ExecutorConfig};
+use crate::executor::{Inner, check};
+use crate::executor_tests::{config, endpoint, take, with_both_ends, write};
+use crate::{DeadlineScheduling, Driver, Executor, ExecutorConfig, Scheduling};
 
 /// The socket of samples that nobody looks at but by the kernel: the other one is that of critical ones.
 const BESIDE: u64 = Direct::SOURCE as u64 + 1;
@@ -113,7 +114,58 @@ fn who_expects_a_sample_looks_for_it_from_before_until_after() {
         let calls = [from - AHEAD.times(2), until, until + AHEAD.times(2)].map(calls_until);
         // A thread that looks asks the kernel some hundred times a millisecond, unless it is kept from its processor.
         assert!(calls[0] < 20 && calls[2] < 20 && (calls[1] > 20) == looks, "{wake_ahead}: {calls:?}");
+        let steady = executor.stats().steady;
+        assert_eq!(steady.map(|of| (of.awake, of.missed > 0)), looks.then_some((0, true)), "{steady:?}");
     }
+}
+
+/// The kernel would stop it just before what it looks for comes.
+#[test]
+fn a_deadline_has_more_runtime_than_a_look_takes() {
+    let us = Duration::from_micros;
+    let with = |wake_ahead, runtime| {
+        let deadline =
+            Some(DeadlineScheduling { runtime: us(runtime), deadline: us(1_000), period: us(1_000) });
+        let scheduling = Scheduling { deadline, ..Scheduling::default() };
+        check(&ExecutorConfig { wake_ahead: us(wake_ahead), scheduling, ..ExecutorConfig::default() })
+    };
+    let told = with(100, 400).unwrap_err().to_string();
+    assert!(told.contains("driver_deadline, wake_ahead: a look for a sample lasts up to 400"), "{told}");
+    assert_eq!((with(100, 401).is_ok(), with(0, 2).is_ok()), (true, true));
+}
+
+/// Whatever anybody sends comes by the same socket.
+#[test]
+fn samples_alone_are_learnt() {
+    let [reads, writes] = [Duration::from_millis(1), Duration::ZERO].map(|wake_ahead| {
+        Executor::start(&ExecutorConfig { wake_ahead, spin: Duration::ZERO, ..config(61, false) }).unwrap()
+    });
+    let (reader, _) = reads.create_reader(endpoint(DataReaderQos::default().reliable())).unwrap();
+    let (writer, _) = writes.create_writer(endpoint(DataWriterQos::default())).unwrap();
+    let drive_until = |is_done: &mut dyn FnMut() -> bool| {
+        let end = monotonic_now() + LIMIT;
+        while !is_done() {
+            assert!(monotonic_now() < end);
+            for of in [&reads, &writes] {
+                of.run_once(Some(monotonic_now() + Duration::from_millis(1))).unwrap();
+            }
+        }
+    };
+    let of_reader = || {
+        reads.inner.peek(|core| core.participant.reader(reader).unwrap().subscription_matched.current_count)
+    };
+    let of_writer = || {
+        writes.inner.peek(|core| core.participant.writer(writer).unwrap().publication_matched.current_count)
+    };
+    drive_until(&mut || of_reader() == 1 && of_writer() == 1);
+    let to = reads.inner.peek(|core| core.port.udp.user_unicast()[0].socket_addr().unwrap());
+    UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&[0], to).unwrap();
+    drive_until(&mut || !reads.stats().refused.is_empty());
+    assert!(!reads.inner.rhythm.has_any_come());
+    let mut outlet = writes.outlet(writer, &Default::default()).unwrap();
+    write(&writes, &mut outlet, 7);
+    drive_until(&mut || !take(&reads, reader).is_empty());
+    assert!(reads.inner.rhythm.has_any_come());
 }
 
 /// They are rung for by who writes them, or found by a look before a sleep.
