@@ -36,7 +36,8 @@ pub struct ReportArguments {
     /// The page to write; it needs no other file and no network
     #[arg(long, value_name = "FILE", default_value = "perf-report.html")]
     pub out: PathBuf,
-    /// Write performance.md, performance-lines.md and results/*.svg into this directory instead of a page
+    /// Write performance.md, performance-lines.md, results/*.svg and the run itself as results/run.jsonl.gz into this
+    /// directory instead of a page; it is made if it is not there
     #[arg(long, value_name = "DIRECTORY")]
     pub docs: Option<PathBuf>,
 }
