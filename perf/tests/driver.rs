@@ -416,6 +416,7 @@ fn wrong_use_is_told() {
     for (words, told) in [
         ("latency --peers nobody", "unknown peer"),
         ("latency --peers opendds", "make peers"),
+        ("latency --peers fake:foo", "fake:foo: no variant foo: there are crash, "),
         ("latency --peers fake --peer-dir /nowhere", "no such directory"),
         ("latency --peers fake --save /nowhere/file", "/nowhere/file"),
     ] {
