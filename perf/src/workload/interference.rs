@@ -5,10 +5,8 @@
 //! other. `quiet all` is the same without the flood: what isolation itself costs, and what of `flood all` is the
 //! flood's.
 
-use std::fs::File;
-use std::io::Write as _;
-
 use crate::args::{Options, Pin, Transport, Wait};
+use crate::awake::Awake;
 use crate::bench::Bench;
 use crate::case::Case;
 use crate::catalog::{FLOOR, Peer};
@@ -226,25 +224,6 @@ fn start_flood(bench: &Bench, network: &Network, session: &mut Session, case: &C
         }
     }
     Ok(())
-}
-
-/// Keeps the cores out of deep sleep while it lives.
-struct Awake {
-    /// The open file is the request.
-    _request: File,
-}
-
-impl Awake {
-    fn keep() -> Result<Awake, Trouble> {
-        let path = "/dev/cpu_dma_latency";
-        let open = || {
-            let mut file = File::options().write(true).open(path)?;
-            file.write_all(&0i32.to_ne_bytes())?;
-            Ok(file)
-        };
-        let file = open().map_err(|error: std::io::Error| Trouble::Absent(format!("{path}: {error}")))?;
-        Ok(Awake { _request: file })
-    }
 }
 
 /// HTB, which most kernels have: all but the flood first, and of the flood a fifth.
