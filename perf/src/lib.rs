@@ -42,6 +42,7 @@ mod session;
 pub mod statistics;
 mod table;
 pub mod terminal;
+mod unused;
 pub mod values;
 mod why;
 pub mod words;

@@ -454,6 +454,8 @@ fn wrong_use_is_told() {
         ("latency --peers fake:foo", "fake:foo: no variant foo: there are crash, "),
         ("latency --peers fake --peer-dir /nowhere", "no such directory"),
         ("latency --peers fake --save /nowhere/file", "/nowhere/file"),
+        ("latency --peers fake --transport thread --loss 5", "thread has no use for --loss"),
+        ("interference --peers fake --transport thread", "has no use for --transport thread"),
     ] {
         if !has_namespaces() {
             return;

@@ -13,7 +13,7 @@ use crate::catalog::{FLOOR, Peer};
 use crate::network::{Network, Side};
 use crate::session::{Session, Trouble};
 use crate::workload::latency::PRIORITY;
-use crate::workload::{Round, Work, or, pick, round_trip, traffic, transports};
+use crate::workload::{Round, Work, networked, or, pick, round_trip, traffic};
 
 /// The study's sizes and period.
 const SIZES: [u64; 3] = [64, 512, 1_024];
@@ -113,7 +113,7 @@ pub fn labels() -> impl Iterator<Item = &'static str> {
 /// Each row at each size.
 pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
     let mut cases = Vec::new();
-    for transport in transports(options) {
+    for transport in networked(options) {
         for size in pick(options, &options.sizes, &SIZES, &FEW_SIZES) {
             let is_asked = |against: &[Against]| match transport {
                 Transport::Dpdk => !against.contains(&Against::Fifo),
@@ -129,7 +129,7 @@ pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
 /// The long pair of each way that may have the priority.
 pub fn pairs(options: &Options) -> Vec<Case> {
     let mut cases = Vec::new();
-    for transport in transports(options).into_iter().filter(|transport| *transport != Transport::Dpdk) {
+    for transport in networked(options).into_iter().filter(|transport| *transport != Transport::Dpdk) {
         for size in or(&options.sizes, &FEW_SIZES) {
             cases.extend(PAIR.map(|row| case(transport, size, row, options, 1.0)));
         }
