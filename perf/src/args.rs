@@ -162,7 +162,8 @@ pub struct Options {
     /// Such a link with another MTU, 1280 to 65535: 9000 is that of jumbo frames
     #[arg(long, value_name = "BYTES", value_parser = whole(1_280..=65_535_u32))]
     pub mtu: Option<u32>,
-    /// Such a link that loses so many of its packets at each end, 0.1 to 50
+    /// Such a link that loses so many of its packets of UDP at each end, 0.1 to 50; what goes past the kernel is measured
+    /// without loss
     #[arg(long, value_name = "PERCENT", value_parser = percent(0.1..=50.0))]
     pub loss: Option<f64>,
     /// RELIABILITY, where the workload does not prescribe it
@@ -235,6 +236,11 @@ pub enum Transport {
 }
 
 impl Transport {
+    /// Does the kernel's stack see its packets, which loses them where they come in?
+    pub(crate) fn is_lossy(self) -> bool {
+        self == Transport::Udp
+    }
+
     /// Do samples cross a network? Else both ends are on one machine, and no link can be between them.
     pub(crate) fn has_network(self) -> bool {
         match self {

@@ -220,7 +220,7 @@ impl Case {
             self.mtu = mtu;
             self.add_label(&format!("link mtu {mtu}"));
         }
-        if let Some(percent) = options.loss {
+        if let Some(percent) = options.loss.filter(|_| self.transport.is_some_and(Transport::is_lossy)) {
             self.loss_permille = (percent * 10.0).round() as u32;
             self.add_label(&format!("loss {percent} %"));
         } else if self.mtu == ETHERNET_MTU && (options.link || options.mtu.is_some()) {

@@ -48,19 +48,21 @@ impl Options {
             "local" if self.transport.is_empty() => &local::TRANSPORTS[..],
             _ => &self.transport[..],
         };
-        let (with, without): (Vec<Transport>, Vec<Transport>) =
-            transports.iter().partition(|transport| transport.has_network());
-        let names: Vec<String> = without.iter().map(name).collect();
+        let names = |takes: fn(Transport) -> bool| -> Vec<String> {
+            transports.iter().filter(|transport| !takes(**transport)).map(name).collect()
+        };
+        let without = names(Transport::has_network);
         if OVER_LINK.contains(&workload) && !without.is_empty() {
-            let names = names.join(",");
+            let names = without.join(",");
             return Some(format!(
                 "{workload} is over a link and has no use for --transport {names}: leave it out, or measure latency"
             ));
         }
-        let option = ["--link", "--mtu", "--loss"].into_iter().find(|option| self.has(option))?;
-        if !with.is_empty() || without.is_empty() {
-            return None;
-        }
+        let without_loss = names(Transport::is_lossy);
+        let links = [("--link", &without), ("--mtu", &without), ("--loss", &without_loss)];
+        let takes_none = |without: &[String]| !without.is_empty() && without.len() == transports.len();
+        let (option, names) =
+            links.into_iter().find(|(option, without)| self.has(option) && takes_none(without))?;
         let (names, have) = (names.join(" and "), if names.len() == 1 { "has" } else { "have" });
         Some(format!("{names} {have} no use for {option}: leave it out, or name --transport udp"))
     }
@@ -124,7 +126,7 @@ mod tests {
                 }
             }
             assert!(told("", "local").starts_with("thread and intra and shm have "));
-            for words in ["", "--transport shm,udp", "--transport xdp"] {
+            for words in ["", "--transport shm,udp", "--transport udp,xdp"] {
                 for workload in ["latency", "interference", "bypass", "all", "smoke"] {
                     let is_refused =
                         workload != "latency" && words.contains("shm") && !OF_EACH.contains(&workload);
@@ -139,6 +141,20 @@ mod tests {
         let told = "interference is over a link and has no use for --transport shm,intra: leave it out, or measure latency";
         assert_eq!(unused("--transport shm,udp,intra", "interference").as_deref(), Some(told));
         assert_eq!(unused("--transport shm", "all"), None);
+        assert_eq!(unused("--transport xdp --mtu 9000", "latency"), None);
+        let told = "xdp and dpdk have no use for --loss: leave it out, or name --transport udp";
+        assert_eq!(unused("--transport xdp,dpdk --loss 5", "latency").as_deref(), Some(told));
+    }
+
+    #[test]
+    fn what_goes_past_the_kernel_is_over_the_link_and_loses_nothing() {
+        for transport in ["xdp", "xdp-l2", "dpdk"] {
+            let words = format!("--mtu 9000 --loss 5 --transport {transport}");
+            for case in cases("latency", &options(&words), 1.0) {
+                assert!(case.link && case.label.ends_with("link mtu 9000"), "{transport}: {}", case.label);
+                assert_eq!(case.loss_permille, 0, "{transport}");
+            }
+        }
     }
 
     /// What is refused is what has no case over a link, and no other.
