@@ -36,7 +36,8 @@ pub struct ReportArguments {
     /// The page to write; it needs no other file and no network
     #[arg(long, value_name = "FILE", default_value = "perf-report.html")]
     pub out: PathBuf,
-    /// Write performance.md, performance-lines.md and results/*.svg into this directory instead of a page
+    /// Write performance.md, performance-lines.md, results/*.svg and the run itself as results/run.jsonl.gz into this
+    /// directory instead of a page; it is made if it is not there
     #[arg(long, value_name = "DIRECTORY")]
     pub docs: Option<PathBuf>,
 }
@@ -123,7 +124,7 @@ pub struct Options {
     /// [default: taut, floor, cyclonedds and fastdds, if they are built]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub peers: Vec<String>,
-    /// The ways that samples take
+    /// The ways that samples take (cdr has none; interference and bypass take those with a network)
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub transport: Vec<Transport>,
     /// Sizes in bytes, as 64,1K,1M, up to 64M [default: the workload's own]
@@ -154,13 +155,15 @@ pub struct Options {
     /// Only these lines of the table, as "quiet all,flood all"
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub lines: Vec<String>,
-    /// Between two networks over a link with Ethernet's MTU, rather than over loopback
+    /// Between two networks over a link with Ethernet's MTU, rather than over loopback; what uses no network, as shm,
+    /// is measured without it
     #[arg(long)]
     pub link: bool,
     /// Such a link with another MTU, 1280 to 65535: 9000 is that of jumbo frames
     #[arg(long, value_name = "BYTES", value_parser = whole(1_280..=65_535_u32))]
     pub mtu: Option<u32>,
-    /// Such a link that loses so many of its packets at each end, 0.1 to 50
+    /// Such a link that loses so many of its packets of UDP at each end, 0.1 to 50; what goes past the kernel is measured
+    /// without loss
     #[arg(long, value_name = "PERCENT", value_parser = percent(0.1..=50.0))]
     pub loss: Option<f64>,
     /// RELIABILITY, where the workload does not prescribe it
@@ -198,24 +201,7 @@ pub struct Options {
     pub net: Net,
 }
 
-/// Options that some workloads have no use for, and those that have, beside `all` and `smoke`.
-const OF_SOME: [(&str, &[&str]); 2] =
-    [("--nodes", &["fanout", "discovery"]), ("--endpoints", &["discovery"])];
-
 impl Options {
-    /// What was given and would change nothing, with who would take it.
-    pub(crate) fn unused(&self, workload: &str) -> Option<String> {
-        let given = [!self.nodes.is_empty(), !self.endpoints.is_empty()];
-        if self.rate.is_some() && workload == "bursts" {
-            return Some("bursts has no use for --rate: leave it out, or measure latency".to_string());
-        }
-        let takes_all = ["all", "smoke"].contains(&workload);
-        let mut unused =
-            OF_SOME.iter().zip(given).filter(|((_, users), given)| *given && !users.contains(&workload));
-        let ((option, users), _) = unused.next().filter(|_| !takes_all)?;
-        Some(format!("{workload} has no use for {option}: leave it out, or measure {}", users.join(" or ")))
-    }
-
     /// The same, with each value of a list where it is first named: nothing is measured twice.
     pub(crate) fn once(&self) -> Options {
         let mut all = self.clone();
@@ -247,6 +233,21 @@ pub enum Transport {
     Xdp,
     XdpL2,
     Dpdk,
+}
+
+impl Transport {
+    /// Does the kernel's stack see its packets, which loses them where they come in?
+    pub(crate) fn is_lossy(self) -> bool {
+        self == Transport::Udp
+    }
+
+    /// Do samples cross a network? Else both ends are on one machine, and no link can be between them.
+    pub(crate) fn has_network(self) -> bool {
+        match self {
+            Transport::Thread | Transport::Intra | Transport::Shm => false,
+            Transport::Udp | Transport::Xdp | Transport::XdpL2 | Transport::Dpdk => true,
+        }
+    }
 }
 
 /// How a process waits for data.
@@ -308,18 +309,6 @@ pub(crate) fn options(words: &str) -> Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_would_change_nothing_is_refused() {
-        let unused = |words, workload| options(words).unused(workload);
-        let told = "latency has no use for --nodes: leave it out, or measure fanout or discovery";
-        assert_eq!(unused("--nodes 2", "latency").as_deref(), Some(told));
-        assert!(unused("--endpoints 2", "fanout").is_some() && unused("--rate 9", "bursts").is_some());
-        for (words, workload) in [("--nodes 2", "fanout"), ("--nodes 2 --endpoints 1", "discovery")] {
-            assert_eq!(unused(words, workload), None);
-            assert_eq!((unused(words, "all"), unused(words, "smoke")), (None, None));
-        }
-    }
 
     #[test]
     fn what_is_named_twice_is_measured_once() {

@@ -1,6 +1,7 @@
 //! What all trials of a run share: the adapters, the networks, the numbers of domains, a place for files.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -37,7 +38,7 @@ pub struct Bench {
     cores: Vec<usize>,
     loopback: Rc<Network>,
     link: RefCell<Option<Link>>,
-    fifo: OnceCell<Result<(), String>>,
+    fifo: RefCell<BTreeMap<u8, Result<(), String>>>,
 }
 
 impl Bench {
@@ -56,7 +57,7 @@ impl Bench {
             cores: cores(),
             loopback: Rc::new(Network::Loopback),
             link: RefCell::new(None),
-            fifo: OnceCell::new(),
+            fifo: RefCell::default(),
         })
     }
 
@@ -90,10 +91,11 @@ impl Bench {
         Ok(())
     }
 
-    /// May processes run with SCHED_FIFO here? Asked once.
-    pub fn check_fifo(&self) -> Result<(), Trouble> {
-        let allowed = self.fifo.get_or_init(|| run("chrt -f 1 true"));
-        allowed.clone().map_err(|reason| Trouble::Absent(format!("no SCHED_FIFO here: {reason}")))
+    /// May processes run with this priority of SCHED_FIFO here? Asked once for each: a limit allows the lower ones.
+    pub fn check_fifo(&self, priority: u8) -> Result<(), Trouble> {
+        let mut known = self.fifo.borrow_mut();
+        let allowed = known.entry(priority).or_insert_with(|| run(&format!("chrt -f {priority} true")));
+        allowed.clone().map_err(|reason| Trouble::Absent(no_fifo(priority, &reason)))
     }
 
     /// The network of a case. There is one link at a time, with the queues and the MTU that the case wants.
@@ -121,6 +123,14 @@ impl Bench {
         }
         Ok(network.clone())
     }
+}
+
+/// Why nothing runs with this priority, and what allows it.
+fn no_fifo(priority: u8, reason: &str) -> String {
+    format!(
+        "no SCHED_FIFO here: {reason}: run it as root, or allow it by `ulimit -r {priority}` (LimitRTPRIO={priority} \
+         for a service)"
+    )
 }
 
 /// The link that was needed last, or why there is none.

@@ -205,19 +205,27 @@ impl Case {
         if options.wait == Some(Wait::Inline) {
             self.add_label("inline");
         }
+        // What crosses no network is the same beside it: no line says of it that it did.
+        if self.work.has_ends() && self.transport.is_some_and(Transport::has_network) {
+            self.set_link(options);
+        }
+        self.reliable = options.reliability.map_or(self.reliable, |kind| kind == Reliability::Reliable);
+        self
+    }
+
+    /// The link that the user wants, which the line says.
+    fn set_link(&mut self, options: &Options) {
         self.link |= options.link || options.mtu.is_some() || options.loss.is_some();
         if let Some(mtu) = options.mtu.filter(|mtu| *mtu != ETHERNET_MTU) {
             self.mtu = mtu;
             self.add_label(&format!("link mtu {mtu}"));
         }
-        if let Some(percent) = options.loss {
+        if let Some(percent) = options.loss.filter(|_| self.transport.is_some_and(Transport::is_lossy)) {
             self.loss_permille = (percent * 10.0).round() as u32;
             self.add_label(&format!("loss {percent} %"));
         } else if self.mtu == ETHERNET_MTU && (options.link || options.mtu.is_some()) {
             self.add_label("link");
         }
-        self.reliable = options.reliability.map_or(self.reliable, |kind| kind == Reliability::Reliable);
-        self
     }
 
     /// Leaves this share of what the workload has by itself.

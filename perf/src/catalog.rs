@@ -163,14 +163,30 @@ impl Catalog {
                 entries.extend(self.find(&name, expand)?);
             }
         }
-        if !entries.iter().any(|entry| !matches!(entry, Entry::Absent(..))) {
-            return Err(Wrong(format!(
+        if entries.iter().all(|entry| matches!(entry, Entry::Absent(..))) {
+            return Err(self.nobody(&entries));
+        }
+        Ok(entries)
+    }
+
+    /// Why none of those that are asked for is there.
+    fn nobody(&self, entries: &[Entry]) -> Wrong {
+        let is_built = |name: &str| self.programs.contains_key(name.split(':').next().unwrap_or_default());
+        if !entries.iter().any(|entry| is_built(entry.name())) {
+            return Wrong(format!(
                 "no adapter is built of those that are asked for: `make peers` builds them, --peer-dir names \
                  their directory; looked in {}",
                 self.places()
-            )));
+            ));
         }
-        Ok(entries)
+        let reason = |entry: &Entry| match entry {
+            Entry::Absent(name, reason) => Some(format!("{name}: {reason}")),
+            Entry::Found(_) | Entry::Failed(..) => None,
+        };
+        let reasons: Vec<String> = entries.iter().filter_map(reason).collect();
+        let all_built = entries.iter().all(|entry| is_built(entry.name()));
+        let builds = if all_built { "" } else { "; `make peers` builds adapters" };
+        Wrong(format!("nobody is there of those that are asked for: {}{builds}", reasons.join("; ")))
     }
 
     /// One by its name; with all its variants if it is asked to expand.
@@ -190,7 +206,12 @@ impl Catalog {
             Err(reason) => return Ok(vec![Entry::Failed(name.to_string(), reason)]),
         };
         if !variant.is_empty() && !info.variants.iter().any(|known| known == variant) {
-            let reason = format!("no variant {variant}: there are {}", info.variants.join(", "));
+            let known = if info.variants.is_empty() {
+                "it has none".to_string()
+            } else {
+                format!("there are {}", info.variants.join(", "))
+            };
+            let reason = format!("no variant {variant}: {known}");
             return Ok(vec![Entry::Absent(name.to_string(), reason)]);
         }
         let peer = |variant: &str| {
@@ -254,5 +275,33 @@ mod tests {
             let Err(Wrong(text)) = catalog.choose(&wanted) else { panic!("{wanted:?}") };
             assert!(text.contains("make peers") && text.contains("looked in here"), "{wanted:?}: {text}");
         }
+    }
+
+    #[test]
+    fn who_names_a_wrong_variant_is_told_those_that_there_are() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let adapter = |name: &str, variants: &str| {
+            let file = directory.path().join(format!("perf-peer-{name}"));
+            let info = format!(
+                r#"{{"peer":"{name}","version":"1","transports":[],"roles":[],"types":[],"waits":[],"variants":[{variants}]}}"#
+            );
+            std::fs::write(&file, format!("#!/bin/sh\necho '{info}'\n")).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+            (name.to_string(), file)
+        };
+        let stop = Stop { requested: || false, request: || () };
+        let programs = [adapter("taut", r#""suspended","ahead""#), adapter("floor", "")].into();
+        let catalog = Catalog { programs, directories: vec!["here".into()], stop };
+        let refused = |words: &str| {
+            let wanted: Vec<String> = words.split(',').map(str::to_string).collect();
+            catalog.choose(&wanted).map_or_else(|Wrong(text)| text, |entries| panic!("{entries:?}"))
+        };
+        let told = "nobody is there of those that are asked for: taut:foo: no variant foo: there are suspended, ahead";
+        assert_eq!(refused("taut:foo"), told);
+        let told = refused("floor:foo,hdds");
+        assert!(told.contains("floor:foo: no variant foo: it has none; hdds: not built: "), "{told}");
+        assert!(told.ends_with("; `make peers` builds adapters"), "{told}");
+        assert!(refused("hdds").starts_with("no adapter is built of those that are asked for: "));
     }
 }

@@ -14,6 +14,7 @@ use std::io::Write;
 mod accounting;
 mod aims;
 pub mod args;
+mod awake;
 mod bench;
 mod case;
 mod catalog;
@@ -41,6 +42,7 @@ mod session;
 pub mod statistics;
 mod table;
 pub mod terminal;
+mod unused;
 pub mod values;
 mod why;
 pub mod words;
@@ -49,7 +51,7 @@ mod workload;
 pub use args::Arguments;
 
 /// Does what the command line says; the exit code: 0 done, 1 a peer that counts has failed or
-/// a comparison has found something worse, 3 ended before its time.
+/// a comparison has found something worse, 2 nothing was measured, as all is absent, 3 ended before its time.
 ///
 /// *Errors*: what the user has to change, or that nobody takes what it prints.
 pub fn run(arguments: &Arguments, stop: Stop) -> Result<u8, Failure> {

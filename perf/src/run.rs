@@ -21,6 +21,8 @@ use crate::{Failure, Stop, Wrong, machine, note, print, table};
 const DONE: u8 = 0;
 /// A peer that counts has failed.
 const FAILED: u8 = 1;
+/// Nothing was measured, as all is absent: the user has to change something.
+const NOTHING: u8 = 2;
 /// It was ended before its time.
 const ENDED: u8 = 3;
 
@@ -79,6 +81,10 @@ pub fn run(workload: &Workload, stop: Stop) -> Result<u8, Failure> {
     Ok(match () {
         () if (stop.requested)() => ENDED,
         () if out.has_failed => FAILED,
+        () if !out.has_run => {
+            note("nothing was measured: all that was asked for is absent or left out, as said above");
+            NOTHING
+        }
         () => DONE,
     })
 }
@@ -220,6 +226,8 @@ struct Out {
     /// Whose failure is a failure of the run.
     counted: Vec<String>,
     has_failed: bool,
+    /// Has anybody run, well or not?
+    has_run: bool,
 }
 
 impl Out {
@@ -243,6 +251,7 @@ impl Out {
             base: base.filter(|_| entries.len() > 1),
             counted: if named.is_empty() { COUNTED.map(String::from).into() } else { named },
             has_failed: false,
+            has_run: false,
         })
     }
 
@@ -251,6 +260,7 @@ impl Out {
             let counts = self.counted.contains(&record.peer);
             let has_failed = matches!(record.outcome, Outcome::Failed(_)) || record.failed_rounds > 0;
             self.has_failed |= counts && has_failed;
+            self.has_run |= !matches!(record.outcome, Outcome::Absent(_));
             let line = serde_json::to_string(&record).map_err(|error| Wrong(error.to_string()))?;
             let saved = match &mut self.file {
                 Some(file) => writeln!(file, "{line}").and_then(|()| file.flush()),

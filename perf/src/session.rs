@@ -127,8 +127,8 @@ pub struct Session<'a> {
 impl<'a> Session<'a> {
     /// Begins a trial in a domain of its own, with the peer's daemon if it needs one.
     pub fn begin(bench: &'a Bench, peer: &'a Peer, case: &'a Case) -> Result<Session<'a>, Trouble> {
-        if case.fifo.is_some() {
-            bench.check_fifo()?;
+        if let Some(priority) = case.fifo {
+            bench.check_fifo(priority)?;
         }
         let (sender, lines) = sync_channel(LINES_WAITING);
         let domain = bench.next_domain();

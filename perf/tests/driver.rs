@@ -387,13 +387,48 @@ fn absent_is_no_failure() {
         return;
     }
     let (record, code) = latency("absent");
-    assert_eq!((record.outcome, code), (Outcome::Absent("no such path today".to_string()), Some(0)));
+    assert_eq!((record.outcome, code), (Outcome::Absent("no such path today".to_string()), Some(2)));
     assert!(record.rtt_ns.is_none() && record.round_values.is_empty());
-    let output = run_within(60, "latency --peers fake,opendds --transport xdp --sizes 64 --json");
-    let reasons: Vec<Outcome> = records(&output).into_iter().map(|record| record.outcome).collect();
-    assert_eq!(reasons[0], Outcome::Absent("no transport xdp".to_string()));
-    assert!(matches!(&reasons[1], Outcome::Absent(reason) if reason.starts_with("not built")));
+    let words = "--sizes 64 --count 10 --rounds 1 --json";
+    let output = run_within(60, &format!("latency --peers fake,opendds --transport udp,xdp {words}"));
+    let outcomes: Vec<Outcome> = records(&output).into_iter().map(|record| record.outcome).collect();
+    assert_eq!((outcomes.len(), &outcomes[0]), (4, &Outcome::Ok));
+    assert_eq!(outcomes[2], Outcome::Absent("no transport xdp".to_string()));
+    for at in [1, 3] {
+        assert!(matches!(&outcomes[at], Outcome::Absent(reason) if reason.starts_with("not built")));
+    }
     assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn a_run_of_which_all_is_absent_says_that_nothing_was_measured() {
+    if !has_namespaces() {
+        return;
+    }
+    let output = run_within(60, "latency --peers fake,opendds --transport xdp --sizes 64 --json");
+    assert!(records(&output).iter().all(|record| matches!(record.outcome, Outcome::Absent(_))));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("nothing was measured: ") && output.status.code() == Some(2), "{told}");
+}
+
+#[test]
+fn who_may_not_have_a_priority_is_told_what_allows_it() {
+    if !has_namespaces() {
+        return;
+    }
+    let mut command = Command::new("prlimit");
+    command.arg("--rtprio=0:0");
+    if nix::unistd::geteuid().is_root() {
+        command.args(["setpriv", "--bounding-set=-sys_nice"]);
+    }
+    let words = "latency --fifo 50 --peers fake --sizes 64 --count 10 --rounds 1 --json --peer-dir";
+    command.arg(examples().join("taut-perf")).args(words.split(' ')).arg(examples());
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let lines = records(&output);
+    let Some(Outcome::Absent(reason)) = lines.first().map(|line| &line.outcome) else { panic!("{output:?}") };
+    assert!(reason.starts_with("no SCHED_FIFO here: ") && reason.contains("run it as root"), "{reason}");
+    assert!(reason.contains("`ulimit -r 50` (LimitRTPRIO=50 "), "{reason}");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
 }
 
 #[test]
@@ -416,8 +451,11 @@ fn wrong_use_is_told() {
     for (words, told) in [
         ("latency --peers nobody", "unknown peer"),
         ("latency --peers opendds", "make peers"),
+        ("latency --peers fake:foo", "fake:foo: no variant foo: there are crash, "),
         ("latency --peers fake --peer-dir /nowhere", "no such directory"),
         ("latency --peers fake --save /nowhere/file", "/nowhere/file"),
+        ("latency --peers fake --transport thread --loss 5", "thread has no use for --loss"),
+        ("interference --peers fake --transport thread", "has no use for --transport thread"),
     ] {
         if !has_namespaces() {
             return;

@@ -5,6 +5,8 @@ mod synthetic;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use clap::Args;
+use taut_perf::args::ReportArguments;
 use taut_perf::compare::{Verdict, compare};
 use taut_perf::record::{Outcome, Record, Times};
 use taut_perf::{performance, report, run_file};
@@ -199,6 +201,14 @@ fn the_document_has_its_pictures_and_commands() {
         assert!(page.contains(&format!("(results/{})", picture.name)));
         assert!(picture.svg.starts_with("<svg") && picture.svg.contains("prefers-color-scheme:dark"));
         assert!(!picture.svg.contains("NaN"));
+    }
+    let command = ReportArguments::augment_args(clap::Command::new("report"));
+    let option = command.get_arguments().find(|argument| argument.get_id() == "docs").unwrap();
+    let help = option.get_help().unwrap().to_string();
+    for file in files.iter().map(|file| file.strip_prefix(&docs).unwrap()) {
+        let is_picture = file.extension().is_some_and(|extension| extension == "svg");
+        let name = if is_picture { "results/*.svg" } else { file.to_str().unwrap() };
+        assert!(help.contains(name), "{name} is not in: {help}");
     }
     assert!(page.contains("\n## Where Taut is not ahead\n") && page.contains("(performance-lines.md)"));
     // Each table of figures stands below its command.

@@ -36,6 +36,10 @@ impl Work for Coding {
         &["cdr"]
     }
 
+    fn has_ends(&self) -> bool {
+        false
+    }
+
     fn estimate_s(&self, case: &Case) -> f64 {
         0.5 * STARTING_S + measuring_s(case)
     }

@@ -67,6 +67,11 @@ impl Work for Nodes {
         false
     }
 
+    /// All of them are at one.
+    fn has_ends(&self) -> bool {
+        false
+    }
+
     fn estimate_s(&self, _: &Case) -> f64 {
         STARTING_S + 0.15 * f64::from(self.nodes) + 0.5
     }

@@ -5,17 +5,15 @@
 //! other. `quiet all` is the same without the flood: what isolation itself costs, and what of `flood all` is the
 //! flood's.
 
-use std::fs::File;
-use std::io::Write as _;
-
 use crate::args::{Options, Pin, Transport, Wait};
+use crate::awake::Awake;
 use crate::bench::Bench;
 use crate::case::Case;
 use crate::catalog::{FLOOR, Peer};
 use crate::network::{Network, Side};
 use crate::session::{Session, Trouble};
 use crate::workload::latency::PRIORITY;
-use crate::workload::{Round, Work, or, pick, round_trip, traffic, transports};
+use crate::workload::{Round, Work, networked, or, pick, round_trip, traffic};
 
 /// The study's sizes and period.
 const SIZES: [u64; 3] = [64, 512, 1_024];
@@ -115,7 +113,7 @@ pub fn labels() -> impl Iterator<Item = &'static str> {
 /// Each row at each size.
 pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
     let mut cases = Vec::new();
-    for transport in transports(options) {
+    for transport in networked(options) {
         for size in pick(options, &options.sizes, &SIZES, &FEW_SIZES) {
             let is_asked = |against: &[Against]| match transport {
                 Transport::Dpdk => !against.contains(&Against::Fifo),
@@ -131,7 +129,7 @@ pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
 /// The long pair of each way that may have the priority.
 pub fn pairs(options: &Options) -> Vec<Case> {
     let mut cases = Vec::new();
-    for transport in transports(options).into_iter().filter(|transport| *transport != Transport::Dpdk) {
+    for transport in networked(options).into_iter().filter(|transport| *transport != Transport::Dpdk) {
         for size in or(&options.sizes, &FEW_SIZES) {
             cases.extend(PAIR.map(|row| case(transport, size, row, options, 1.0)));
         }
@@ -226,25 +224,6 @@ fn start_flood(bench: &Bench, network: &Network, session: &mut Session, case: &C
         }
     }
     Ok(())
-}
-
-/// Keeps the cores out of deep sleep while it lives.
-struct Awake {
-    /// The open file is the request.
-    _request: File,
-}
-
-impl Awake {
-    fn keep() -> Result<Awake, Trouble> {
-        let path = "/dev/cpu_dma_latency";
-        let open = || {
-            let mut file = File::options().write(true).open(path)?;
-            file.write_all(&0i32.to_ne_bytes())?;
-            Ok(file)
-        };
-        let file = open().map_err(|error: std::io::Error| Trouble::Absent(format!("{path}: {error}")))?;
-        Ok(Awake { _request: file })
-    }
 }
 
 /// HTB, which most kernels have: all but the flood first, and of the flood a fifth.

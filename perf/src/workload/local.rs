@@ -5,6 +5,9 @@ use crate::case::{CLOSED_MS, Case, LARGE};
 use crate::workload::round_trip::RoundTrip;
 use crate::workload::{or, pick};
 
+/// The ways within a machine.
+pub const TRANSPORTS: [Transport; 3] = [Transport::Thread, Transport::Intra, Transport::Shm];
+
 /// HDDS's 16 B, a small message, and sizes at which a copy starts to cost.
 const SIZES: [u64; 4] = [16, 64, 1_024, 65_536];
 const SHARED_SIZES: [u64; 4] = [64, 65_536, 1_048_576, 8_388_608];
@@ -27,7 +30,7 @@ const THREAD_MS: u64 = 100;
 /// Each path at each size, with and without loans.
 pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
     let mut cases = Vec::new();
-    for transport in or(&options.transport, &[Transport::Thread, Transport::Intra, Transport::Shm]) {
+    for transport in or(&options.transport, &TRANSPORTS) {
         let own = if transport == Transport::Shm { &SHARED_SIZES[..] } else { &SIZES[..] };
         for size in pick(options, &options.sizes, own, &FEW_SIZES) {
             for loan in [false, true] {

@@ -45,6 +45,10 @@ impl Work for Entities {
         true
     }
 
+    fn has_ends(&self) -> bool {
+        false
+    }
+
     fn estimate_s(&self, _: &Case) -> f64 {
         STARTING_S
     }

@@ -54,6 +54,11 @@ pub trait Work {
         true
     }
 
+    /// Are there two ends, between which a link can be?
+    fn has_ends(&self) -> bool {
+        true
+    }
+
     /// Is what a process holds its figure?
     fn weighs(&self) -> bool {
         false
@@ -171,4 +176,9 @@ fn pick<T: Copy>(options: &Options, chosen: &[T], all: &[T], few: &[T]) -> Vec<T
 /// UDP, unless the user chose.
 fn transports(options: &Options) -> Vec<Transport> {
     or(&options.transport, &[Transport::Udp])
+}
+
+/// The same of those that cross a network.
+fn networked(options: &Options) -> Vec<Transport> {
+    transports(options).into_iter().filter(|transport| transport.has_network()).collect()
 }
