@@ -279,15 +279,18 @@ mod tests {
 
     #[test]
     fn who_names_a_wrong_variant_is_told_those_that_there_are() {
-        use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().unwrap();
         let adapter = |name: &str, variants: &str| {
-            let file = directory.path().join(format!("perf-peer-{name}"));
+            let (text, file) =
+                (directory.path().join("text"), directory.path().join(format!("perf-peer-{name}")));
             let info = format!(
                 r#"{{"peer":"{name}","version":"1","transports":[],"roles":[],"types":[],"waits":[],"variants":[{variants}]}}"#
             );
-            std::fs::write(&file, format!("#!/bin/sh\necho '{info}'\n")).unwrap();
-            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+            std::fs::write(&text, format!("#!/bin/sh\necho '{info}'\n")).unwrap();
+            // By another process: a child of another test may have what is open here, and what is open to be written does not run.
+            let made =
+                std::process::Command::new("install").args(["-m", "755"]).arg(&text).arg(&file).status();
+            assert!(made.unwrap().success());
             (name.to_string(), file)
         };
         let stop = Stop { requested: || false, request: || () };
