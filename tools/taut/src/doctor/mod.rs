@@ -143,7 +143,7 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
         ("scheduling", scheduling::check(system, config.driver_priority, cpus, &tried)),
         ("scheduling", scheduling::deadline(system, cpus, deadline).into_iter().collect()),
         ("power", power::check(system, &measure::waking())),
-        ("interrupts", interrupts::check(system, &names, cpus)),
+        ("interrupts", interrupts::check(system, &links, cpus)),
         ("groups", groups::check(system)),
         ("bypass", bypass::check_device(system, asked.as_ref(), &names)),
         ("bypass", bypass::check(system, asked.as_ref())),

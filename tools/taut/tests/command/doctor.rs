@@ -522,6 +522,23 @@ $taut doctor --undo",
     assert_eq!(lines[1..], ["20", &format!("{path}: 20 -> 0")]);
 }
 
+/// /sys is the host's, and so are its interrupts.
+#[test]
+fn the_interrupts_of_another_network() {
+    let Some(ended) = in_namespace(
+        "$taut --interface dds0 doctor --json > found || true
+cat found",
+    ) else {
+        return;
+    };
+    let found = finding(&ended.stdout, "interrupts");
+    assert_eq!((&found["state"], &found["mend"]), (&"not_looked".into(), &Value::Null), "{found}");
+    assert!(
+        found["seen"].as_str().unwrap().starts_with("/sys is that of another network namespace"),
+        "{found}"
+    );
+}
+
 /// Without the rights of root each check says what it lacks, and none fails.
 #[test]
 fn a_user_without_privileges() {
