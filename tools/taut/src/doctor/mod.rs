@@ -132,7 +132,7 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
     let rules = rules.as_ref().map_err(String::as_str);
     let port = probe::first_port(config.domain_id);
     let locks = memory::Locks { lanes: config.lock_memory, process: config.lock_process };
-    let deadline = config.driver_deadline.map(|times| measure::deadline(times, cpus));
+    let deadline = config.driver_deadline.map(measure::deadline);
     let asked = bypass::Asked::by(config, system);
     let families = [
         ("multicast", none.into_iter().collect()),
@@ -141,7 +141,7 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
         ("self-test", probe::check(&links, config.domain_id, config.multicast)),
         ("sockets", sockets::check(system, config.receive_buffer as u64, v6)),
         ("scheduling", scheduling::check(system, config.driver_priority, cpus, &tried)),
-        ("scheduling", scheduling::deadline(system, cpus, deadline).into_iter().collect()),
+        ("scheduling", scheduling::deadline(system, deadline).into_iter().collect()),
         ("power", power::check(system, &measure::waking())),
         ("interrupts", interrupts::check(system, &links, cpus)),
         ("groups", groups::check(system)),

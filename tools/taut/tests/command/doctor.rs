@@ -85,23 +85,28 @@ fn processors_that_a_participant_cannot_have() {
     }
 }
 
-/// A thread of SCHED_DEADLINE cannot be kept on some processors: the command that is shown mends that, and for others it is
-/// the privilege.
+/// The command that is shown mends it. What goes with no deadline is refused before anything is tried.
 #[test]
 fn a_deadline_that_a_participant_cannot_have() {
-    let with = |arguments: &str, cpus: &str| {
+    let with = |arguments: &str, variable: &str, value: &str| {
         let mut command = taut(58, arguments);
-        command.env("TAUT_DRIVER_CPUS", cpus).env("TAUT_DRIVER_DEADLINE", "200us/1ms/1ms");
+        command.env(variable, value).env("TAUT_DRIVER_DEADLINE", "200us/1ms/1ms");
         run(command)
     };
-    let is_made = |cpus: &str| with("pub shapes --no-wait --count 1", cpus).code == Some(0);
-    let is_good = |cpus: &str| {
-        let found = finding(&with("doctor --json", cpus).stdout, "deadline of the driver");
-        assert!(found["state"] == "good" || found["mend"]["command"].is_string(), "{found}");
-        found["state"] == "good"
-    };
-    for cpus in ["", "0"] {
-        assert_eq!(is_good(cpus), is_made(cpus), "{cpus:?}");
+    let is_made = with("pub shapes --no-wait --count 1", "TAUT_DRIVER_CPUS", "").code == Some(0);
+    let found = finding(&with("doctor --json", "TAUT_DRIVER_CPUS", "").stdout, "deadline of the driver");
+    assert!(found["state"] == "good" || found["mend"]["command"].is_string(), "{found}");
+    assert_eq!(found["state"] == "good", is_made, "{found}");
+    for (variable, value) in [("TAUT_DRIVER_CPUS", "0"), ("TAUT_DRIVER_PRIORITY", "4")] {
+        let told = ["config", "doctor", "ls"].map(|command| {
+            let ended = with(command, variable, value);
+            assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{command} {variable}");
+            ended.stderr
+        });
+        assert!(
+            told[0].contains("driver_deadline and driver_") && told.iter().all(|one| *one == told[0]),
+            "{told:?}"
+        );
     }
 }
 
