@@ -147,6 +147,7 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
         ("groups", groups::check(system)),
         ("bypass", bypass::check_device(system, asked.as_ref(), &names)),
         ("bypass", bypass::check(system, asked.as_ref())),
+        ("bypass", bypass::check_dpdk(system, config, cfg!(feature = "dpdk"))),
         ("memory", memory::check(system, locks, config.prefault)),
     ];
     let findings = families.into_iter().flat_map(|(family, findings)| {
