@@ -130,14 +130,18 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
     };
     let rules = firewall::rules();
     let rules = rules.as_ref().map_err(String::as_str);
-    let port = probe::first_port(config.domain_id);
+    let asked_ports = firewall::Ports {
+        first: probe::first_port(config.domain_id),
+        critical: config.critical_port,
+        multicast: config.multicast,
+    };
     let locks = memory::Locks { lanes: config.lock_memory, process: config.lock_process };
     let deadline = config.driver_deadline.map(measure::deadline);
     let asked = bypass::Asked::by(config, system);
     let families = [
         ("multicast", none.into_iter().collect()),
         ("multicast", multicast::check(system, &links, config.multicast, &config.initial_peers)),
-        ("firewall", firewall::check(system, rules, &links, port, config.critical_port)),
+        ("firewall", firewall::check(system, rules, &links, &asked_ports)),
         ("self-test", probe::check(&links, config.domain_id, config.multicast)),
         ("sockets", sockets::check(system, config.receive_buffer as u64, v6)),
         ("scheduling", scheduling::check(system, config.driver_priority, cpus, &tried)),
