@@ -79,6 +79,9 @@ pub fn run(network: &Network, options: &DoctorArguments) -> Result<End, Failure>
 fn undo(system: &System, options: &DoctorArguments) -> Result<End, Failure> {
     let mut ledger = ledger("taut doctor --undo")?;
     let mut changes = options.forget.as_deref().map_or(Ok(Vec::new()), |name| ledger.forget(name))?;
+    if let Some(name) = options.forget.as_deref().filter(|_| changes.is_empty() && !options.json) {
+        output::line(&format!("nothing is recorded of {name}"))?;
+    }
     // That is done, whatever comes of the rest.
     print_changes(&changes, options.json)?;
     let undone = ledger.undo(system)?;

@@ -449,7 +449,10 @@ $taut doctor --forget \"$gone\" 2> /dev/null || echo \"code $?\"
 $taut doctor --undo --forget $(readlink /proc/self/ns/net) 2>&1 | grep -c 'undo without --forget'
 $taut doctor --undo --forget \"$gone\" --json | grep igmp | sed \"s/net:.[0-9]*./GONE/g\"
 test ! -e taut/doctor.json
-$taut doctor --undo --forget \"$gone\"",
+$taut doctor --undo --forget \"$gone\" | sed \"s/net:.[0-9]*./GONE/g\"
+for wrong in gone net: 'net:[]' 'net:[1x]' 4026532288; do
+    $taut doctor --undo --forget \"$wrong\" 2>&1 | grep -c 'is no name of a network namespace'
+done",
     ) else {
         return;
     };
@@ -457,7 +460,7 @@ $taut doctor --undo --forget \"$gone\"",
     let wanted = format!(
         "{path}: left as it is: it belongs to the network namespace GONE: undo it there, or, if that is gone, forget it \
          by `taut doctor --undo --forget 'GONE'`\ncode 2\n1\n{{\"kind\":\"change\",\"path\":\"{path}\",\"from\":\"20\",\
-         \"to\":\"0\",\"left\":\"forgotten, as it belongs to the network namespace GONE\"}}\nnothing to undo\n"
+         \"to\":\"0\",\"left\":\"forgotten, as it belongs to the network namespace GONE\"}}\nnothing is recorded of GONE\nnothing to undo\n1\n1\n1\n1\n1\n"
     );
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (wanted.as_str(), ""));
 }
