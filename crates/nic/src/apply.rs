@@ -243,19 +243,39 @@ pub fn undo(
     Ok(all)
 }
 
+/// What is recorded of an interface that is not `here`, in other namespaces: it is left, and how it is forgotten is said.
+///
+/// ```
+/// use taut_nic::{Change, Namespace, Record};
+///
+/// let of = |name: &str| Namespace { name: name.into(), cookie: None };
+/// let (interface, item) = ("eth0".to_owned(), "receive ring".to_owned());
+/// let (before, written) = (Change::Ring(256), Change::Ring(4_096));
+/// let record = Record { interface, index: Some(2), namespace: of("net:[1]"), item, before, written, replaced: None };
+/// let left = taut_nic::left_elsewhere("eth0", &of("net:[2]"), &[record]);
+/// assert!(left[0].line().ends_with("`taut nic undo eth0 --forget 'net:[1]'`"));
+/// ```
+pub fn left_elsewhere(interface: &str, here: &Namespace, records: &[Record]) -> Vec<Taken> {
+    let is_left = |record: &&Record| record.interface == interface && !record.namespace.is(here);
+    records.iter().rev().filter(is_left).map(|record| record.left_elsewhere(interface)).collect()
+}
+
+impl Record {
+    fn taken_from(&self, from: &Change, left: Option<String>, refused: bool) -> Taken {
+        Taken { item: self.item.clone(), from: from.shown(), to: self.before.shown(), left, refused }
+    }
+
+    /// It is of another namespace; `interface` is what the interface is called where that is told.
+    fn left_elsewhere(&self, interface: &str) -> Taken {
+        let why = self.namespace.left_elsewhere(&format!("taut nic undo {interface}"));
+        self.taken_from(&self.written, Some(why), false)
+    }
+}
+
 fn take_back(machine: &mut impl Machine, identity: &Identity, record: &Record) -> Result<Taken, String> {
-    let taken_from = |from: &Change, left: Option<String>, refused: bool| Taken {
-        item: record.item.clone(),
-        from: from.shown(),
-        to: record.before.shown(),
-        left,
-        refused,
-    };
-    let taken = |left, refused| taken_from(&record.written, left, refused);
+    let taken = |left, refused| record.taken_from(&record.written, left, refused);
     if !record.namespace.is(&identity.namespace) {
-        let undo = format!("taut nic undo {}", identity.interface);
-        let why = record.namespace.left_elsewhere(&undo);
-        return Ok(taken(Some(why), false));
+        return Ok(record.left_elsewhere(&identity.interface));
     }
     let facts = machine.facts()?;
     if record.before.holds(&facts) {
@@ -273,7 +293,7 @@ fn take_back(machine: &mut impl Machine, identity: &Identity, record: &Record) -
         return Ok(taken(Some(why), false));
     }
     Ok(match machine.change(&record.before) {
-        Ok(()) => taken_from(&found, None, false),
+        Ok(()) => record.taken_from(&found, None, false),
         Err(why) => taken(Some(why), true),
     })
 }

@@ -31,7 +31,7 @@ const MAX_SLOTS: usize = 64;
 pub struct NicConfig {
     /// The network interface, by name.
     pub interface: String,
-    /// How many queues it is to have; `None`: as many as there are processors, if it can.
+    /// How many queues it is to have; `None`: one for each processor, up to the last critical one, 2, or as now: the most of these.
     pub queues: Option<u32>,
     /// The queues of critical traffic; empty: the last.
     pub critical_queues: Vec<u32>,

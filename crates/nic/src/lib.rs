@@ -24,7 +24,7 @@ mod plan;
 mod recorded;
 mod text;
 
-pub use apply::{Identity, Machine, Outcome, Record, Taken, apply, undo};
+pub use apply::{Identity, Machine, Outcome, Record, Taken, apply, left_elsewhere, undo};
 pub use change::{Change, Qdisc};
 pub use config::{NicConfig, Slot};
 pub use facts::{

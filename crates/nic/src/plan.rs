@@ -247,6 +247,7 @@ impl Wanted<'_> {
         let tag = self.config.tag()?;
         let (pcp, vlan) = (tag >> 13, self.config.vlan);
         let lost = match vlan {
+            _ if vlan > 0 && pcp == 0 => "",
             0 => "what leaves by a UDP socket has none, but for a VLAN interface with an egress-qos-map",
             _ => "what leaves by a UDP socket has PCP 0, but for an egress-qos-map of the VLAN interface",
         };
@@ -254,7 +255,7 @@ impl Wanted<'_> {
             item: "VLAN tag".to_owned(),
             now: String::new(),
             then: format!("TCI {tag:#06x}: VLAN {vlan}, PCP {pcp}, in frames that Taut builds itself"),
-            gains: "switches on the way serve them first".to_owned(),
+            gains: settings::gain_of(pcp).to_owned(),
             able: Able::Told,
             lost: lost.to_owned(),
         })

@@ -37,6 +37,25 @@ fn an_i226() {
     check(&facts("i226.json"), FILE, "i226.txt");
 }
 
+/// The lowest priorities go first nowhere.
+#[test]
+fn what_a_priority_gains() {
+    let tag = |lines: &str| {
+        let facts = facts("i226.json");
+        let steps = plan(&config(&facts, lines), &facts).unwrap().steps.into_iter();
+        steps.filter(|step| step.item == "VLAN tag").map(|step| (step.gains, step.lost)).next().unwrap()
+    };
+    for lines in ["pcp = 0", "vlan = 0", "vlan = 5", "vlan = 5\npcp = 0"] {
+        assert!(tag(lines).0.starts_with("none by its priority"), "{lines}");
+    }
+    assert_eq!(tag("vlan = 5").1, "", "others have PCP 0, too");
+    assert!(tag("pcp = 0").1.starts_with("what leaves by a UDP socket has none"));
+    assert!(tag("pcp = 1").0.starts_with("none: switches on the way serve PCP 1 last"));
+    let (gains, lost) = tag("vlan = 5\npcp = 6");
+    assert_eq!(gains, "switches on the way serve them before what has a lower priority, or no tag");
+    assert!(lost.starts_with("what leaves by a UDP socket has PCP 0"), "{lost}");
+}
+
 #[test]
 fn an_i226_with_a_schedule() {
     let lines = format!("{FILE}schedule = [\"critical 300us\", \"others 700us\"]\n");

@@ -109,7 +109,15 @@ impl Default for UdpConfig {
 }
 
 impl UdpConfig {
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Are these in their ranges, and do they go together? Opens nothing; a port asks this of what it is opened with.
+    ///
+    /// *Errors*: [`Error::BadParameter`]; the text has the remedy.
+    ///
+    /// ```
+    /// let config = taut_port_udp::UdpConfig { domain_id: 233, ..taut_port_udp::UdpConfig::default() };
+    /// assert!(config.check().unwrap_err().to_string().contains("0 to 232"));
+    /// ```
+    pub fn check(&self) -> Result<()> {
         self.ports.check_domain(self.domain_id)?;
         if let Some(index) = self.participant_index
             && (index > LAST_PARTICIPANT_INDEX || self.ports.unicast(self.domain_id, index).is_none())

@@ -345,21 +345,26 @@ impl Config {
         }
     }
 
+    /// What goes by sockets.
+    fn udp(&self) -> UdpConfig {
+        UdpConfig {
+            domain_id: self.domain_id,
+            critical_port: NonZeroU16::new(self.critical_port),
+            interfaces: self.socket_interfaces(),
+            preferred_interface: self.xdp_interface.clone(),
+            ipv6: self.ipv6,
+            multicast: if self.multicast { Multicast::Auto } else { Multicast::Never },
+            receive_buffer: self.receive_buffer,
+            dscp: self.dscp,
+            priority_marks: self.priority_dscp.clone(),
+            ..UdpConfig::default()
+        }
+    }
+
     pub(crate) fn executor(&self) -> Result<ExecutorConfig> {
         self.check()?;
         Ok(ExecutorConfig {
-            udp: UdpConfig {
-                domain_id: self.domain_id,
-                critical_port: NonZeroU16::new(self.critical_port),
-                interfaces: self.socket_interfaces(),
-                preferred_interface: self.xdp_interface.clone(),
-                ipv6: self.ipv6,
-                multicast: if self.multicast { Multicast::Auto } else { Multicast::Never },
-                receive_buffer: self.receive_buffer,
-                dscp: self.dscp,
-                priority_marks: self.priority_dscp.clone(),
-                ..UdpConfig::default()
-            },
+            udp: self.udp(),
             frames: self.frames()?,
             initial_peers: self.initial_peers.clone(),
             multicast: if self.multicast && self.data_multicast {

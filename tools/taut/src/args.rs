@@ -17,6 +17,10 @@ use crate::types::{MAX_COLOR, MAX_NAME, MAX_UNIT};
 
 pub use qos::QosArguments;
 
+/// A day: what is longer is written by mistake, and a list that never comes is taken for one that found nobody.
+/// *Units*: seconds.
+const LONGEST_LOOK: f64 = 86_400.0;
+
 /// The `taut` command.
 #[derive(Parser)]
 #[command(
@@ -45,7 +49,7 @@ pub enum Command {
     /// List the participants, topics and endpoints of a domain, and who talks with whom
     Ls {
         /// How long to look
-        #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds(0.0..=NO_END))]
+        #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds(0.0..=LONGEST_LOOK))]
         seconds: f64,
         /// Print a JSON object for each participant, topic, endpoint and match
         #[arg(long)]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use taut_nic::{Able, Facts, Host, Identity, Machine, Namespace, NicConfig, Outcome, Plan, Record};
+use taut_nic::{Able, Facts, Host, Identity, Machine, Namespace, NicConfig, Outcome, Plan, Record, Taken};
 use taut_perf::words::counted;
 
 use crate::args::Network;
@@ -217,7 +217,13 @@ fn renamed(interface: &str, namespace: &Namespace, records: &[Record]) -> Option
     Host::at(found.index?)
 }
 
-fn print_forgotten(records: &[Record], json: bool) -> Result<(), Failure> {
+/// `forget` is the namespace that was named, of which nothing may be recorded of this interface.
+fn print_forgotten(
+    records: &[Record],
+    forget: Option<&str>,
+    interface: &str,
+    json: bool,
+) -> Result<(), Failure> {
     if json {
         for Record { item, written, before, namespace, .. } in records {
             let (from, to, namespace) = (written.shown(), before.shown(), &namespace.name);
@@ -226,6 +232,8 @@ fn print_forgotten(records: &[Record], json: bool) -> Result<(), Failure> {
         }
     } else if !records.is_empty() {
         output::line(&format!("forgotten: {}", counted(records.len(), "step")))?;
+    } else if let Some(namespace) = forget {
+        output::line(&format!("nothing is recorded of {interface} in {namespace}"))?;
     }
     Ok(())
 }
@@ -246,15 +254,24 @@ fn undo(what: &What, forget: Option<&str>, network: &Network) -> Result<End, Fai
     let told: Vec<Record> = records.iter().filter(|record| is_told(record)).cloned().collect();
     records.retain(|record| !is_told(record) && !is_gone(record));
     save(&records).map_err(Failure::System)?;
-    print_forgotten(&told, what.json)?;
-    let mut machine = match (Host::open(&interface), renamed(&interface, &namespace, &records)) {
-        (Ok(machine), _) | (Err(_), Some(machine)) => machine,
-        (Err(_), None) if !told.is_empty() => return Ok(End::Done),
-        (Err(absent), None) => return Err(Failure::Wrong(absent)),
+    print_forgotten(&told, forget, &interface, what.json)?;
+    let all = match (Host::open(&interface), renamed(&interface, &namespace, &records)) {
+        (Ok(mut machine), _) | (Err(_), Some(mut machine)) => {
+            let identity = identity(&machine)?;
+            taut_nic::undo(&mut machine, &identity, &mut records, &mut save).map_err(Failure::System)?
+        }
+        (Err(absent), None) => match taut_nic::left_elsewhere(&interface, &namespace, &records) {
+            left if left.is_empty() && told.is_empty() => return Err(Failure::Wrong(absent)),
+            left if left.is_empty() => return Ok(End::Done),
+            left => left,
+        },
     };
-    let identity = identity(&machine)?;
-    let all = taut_nic::undo(&mut machine, &identity, &mut records, &mut save).map_err(Failure::System)?;
-    for taken in &all {
+    undone(&all, what)
+}
+
+/// Tells what became of the records.
+fn undone(all: &[Taken], what: &What) -> Result<End, Failure> {
+    for taken in all {
         if what.json {
             output::json(&json!({"kind": "undo", "undo": taken}))?;
         } else {

@@ -64,8 +64,13 @@ pub fn namespace() -> Result<Namespace, Failure> {
 
 /// May the records of a namespace of this name be forgotten by one who is in `here`?
 ///
-/// *Errors*: [`Failure::Wrong`] for the own one.
+/// *Errors*: [`Failure::Wrong`] for the own one, and for what is no name of one.
 pub fn may_forget(name: &str, here: &Namespace) -> Result<(), Failure> {
+    let number = name.strip_prefix("net:[").and_then(|rest| rest.strip_suffix(']'));
+    if !number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())) {
+        let why = "is no name of a network namespace: write it as undo tells it, as 'net:[4026532288]'";
+        return Err(Failure::Wrong(format!("{name} {why}")));
+    }
     if name != here.name {
         return Ok(());
     }

@@ -84,6 +84,19 @@ impl Host {
         taut_xdp::network_cookie()
     }
 
+    /// Are the interfaces in /sys those of this process? Those of another network namespace may have the same names.
+    ///
+    /// *Errors*: a sentence with the remedy, if they are not.
+    ///
+    /// ```
+    /// if let Err(why) = taut_nic::Host::shows_interfaces() {
+    ///     println!("{why}");
+    /// }
+    /// ```
+    pub fn shows_interfaces() -> Result<(), String> {
+        files::is_ours()
+    }
+
     /// The processors that are online.
     ///
     /// ```

@@ -10,6 +10,15 @@ struct Owner {
     queues: Vec<u32>,
 }
 
+/// What a priority in the tag of a VLAN gains with switches that nobody has told otherwise (IEEE 802.1Q §8.6.6).
+pub(super) fn gain_of(pcp: u16) -> &'static str {
+    match pcp {
+        0 => "none by its priority: switches on the way serve PCP 0 as what has no tag; 6 goes before that",
+        1 => "none: switches on the way serve PCP 1 last, behind what has no tag; 6 goes before that",
+        _ => "switches on the way serve them before what has a lower priority, or no tag",
+    }
+}
+
 impl Wanted<'_> {
     /// What the configuration of each participant has to say so that it uses all this.
     pub(super) fn settings(&self) -> Vec<Step> {

@@ -69,6 +69,35 @@ pub(super) fn check(config: &Config) -> Result<()> {
             config.announcement_period, config.lease_duration
         )));
     }
+    check_driver(config)?;
+    check_frames(config)?;
+    // What the ports of the domain have, and marks.
+    config.udp().check()
+}
+
+/// How the driver's thread is scheduled. The system would refuse it too, and would name a privilege that does not help.
+fn check_driver(config: &Config) -> Result<()> {
+    if config.driver_deadline.is_none() {
+        return Ok(());
+    }
+    if config.driver_priority > 0 {
+        return Err(Error::BadParameter(format!(
+            "driver_deadline and driver_priority = {}: a thread has either a priority or a deadline; leave one of them out",
+            config.driver_priority
+        )));
+    }
+    if !config.driver_cpus.is_empty() {
+        return Err(Error::BadParameter(format!(
+            "driver_deadline and driver_cpus = {:?}: a thread with a deadline runs on all processors of its partition; \
+             leave driver_cpus out, and start the program in a partition (cpuset) of these processors",
+            config.driver_cpus
+        )));
+    }
+    Ok(())
+}
+
+/// What is said of frames past the kernel.
+fn check_frames(config: &Config) -> Result<()> {
     if config.dpdk_device.is_empty() && (config.dpdk_vlan.is_some() || !config.dpdk_priority_pcp.is_empty()) {
         return Err(Error::BadParameter(
             "dpdk_vlan and dpdk_priority_pcp say what frames of dpdk_device carry, and there is none: name one, or leave \
@@ -88,7 +117,7 @@ pub(super) fn check(config: &Config) -> Result<()> {
                 .into(),
         ));
     }
-    Ok(())
+    config.frames().map(drop)
 }
 
 /// The name of a setting in the environment.
@@ -277,6 +306,29 @@ mod tests {
     fn a_deadline_that_cannot_be() {
         let text = refusal("deadline", "driver_deadline = \"5ms/1ms/1ms\"\n", &[]);
         assert!(text.contains("no part above the next"), "{text}");
+    }
+
+    /// Each is in its range, and no participant can be made with both.
+    #[test]
+    fn settings_that_do_not_go_together() {
+        let deadline = ("TAUT_DRIVER_DEADLINE", "200us/1ms/1ms");
+        let refused = |pairs: &[(&str, &str)]| refusal("together", "", pairs);
+        let text = refused(&[deadline, ("TAUT_DRIVER_PRIORITY", "4")]);
+        assert!(text.contains("driver_priority = 4: a thread has either a priority or a deadline"), "{text}");
+        let text = refused(&[deadline, ("TAUT_DRIVER_CPUS", "0")]);
+        assert!(text.contains("driver_cpus = [0]: a thread with a deadline runs on all"), "{text}");
+        let text = refused(&[("TAUT_CRITICAL_PORT", "7410"), ("TAUT_DOMAIN", "2")]);
+        assert!(text.contains("of domain 0 have by the standard: choose another, as 7902"), "{text}");
+        let text = refused(&[("TAUT_DPDK_ADDRESS", "10.0.0.2/24")]);
+        assert!(text.contains("there is no dpdk_device to have it: name one"), "{text}");
+        let text = refused(&[("TAUT_DPDK_GATEWAY", "10.0.0.1")]);
+        assert!(text.contains("there is no dpdk_address"), "{text}");
+        let text = refused(&[("TAUT_DPDK_DEVICE", "net_null0"), ("TAUT_XDP_INTERFACE", "eth0")]);
+        assert!(text.contains("frames go by one of them"), "{text}");
+        for alone in [deadline, ("TAUT_DRIVER_PRIORITY", "4"), ("TAUT_DRIVER_CPUS", "0")] {
+            let file = File::new("alone", "critical_port = 7402\n");
+            load(Some(&file.0), &environment(&[alone])).unwrap();
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
-//! What it takes to go past the kernel's stack by XDP: privileges, memory that may be locked, and a fit interface.
+//! What it takes to go past the kernel's stack by XDP: privileges, memory that may be locked, and a fit interface; and by
+//! DPDK, as far as that can be told.
 
 mod device;
+mod dpdk;
 mod vlan;
 
 use std::collections::BTreeSet;
@@ -12,6 +14,8 @@ use taut_nic::Device;
 use super::finding::{Finding, Lasts, Mend};
 use super::memory::{has, lockable, memlock};
 use super::system::{System, bytes};
+
+pub use dpdk::check as check_dpdk;
 
 /// Bits in a set of capabilities (linux/capability.h).
 const CAP_NET_ADMIN: u32 = 12;

@@ -214,7 +214,7 @@ impl Ledger {
 
     /// Forgets what is recorded of a network namespace that is gone, by its name.
     ///
-    /// *Errors*: [`Failure::Wrong`] for the own one, [`Failure::System`] if the records cannot be written.
+    /// *Errors*: [`Failure::Wrong`] for the own one and what is none, [`Failure::System`] if the records cannot be written.
     pub fn forget(&mut self, name: &str) -> Result<Vec<Change>, Failure> {
         may_forget(name, &self.namespace)?;
         let is_told = |record: &Record| record.namespace().is_some_and(|of| of.name == name);

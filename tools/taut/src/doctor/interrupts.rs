@@ -1,16 +1,19 @@
 //! Where the interrupts of the interfaces in use are handled, and who moves them about.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::finding::{Finding, Lasts, Mend, Write};
+use super::multicast::Link;
 use super::system::{System, cpu_list, cpu_ranges};
 
-/// All checks of this module; `cpus` are the driver's by the configuration, `interfaces` those in use.
-pub fn check(system: &System, interfaces: &BTreeSet<&str>, cpus: &[usize]) -> Vec<Finding> {
-    vec![affinity(system, interfaces, cpus), balancer(system, cpus)]
+/// All checks of this module; `cpus` are the driver's by the configuration, `links` are of the interfaces in use.
+pub fn check(system: &System, links: &[Link], cpus: &[usize]) -> Vec<Finding> {
+    let interfaces: BTreeMap<&str, u32> = links.iter().map(|link| (link.name.as_str(), link.index)).collect();
+    vec![affinity(system, &interfaces, cpus), balancer(system, cpus)]
 }
 
-/// The numbers of the interrupts of an interface: those of its device, else those that bear its name.
+/// The numbers of the interrupts of an interface that /sys shows: those of its device, else those that bear its name.
+/// /proc/interrupts is the machine's in every network namespace, so the name alone does not tell whose they are.
 fn interrupts_of(system: &System, interface: &str) -> Vec<String> {
     let device = format!("/sys/class/net/{interface}/device");
     // Of a virtual device they belong to the bus device that it hangs on.
@@ -39,11 +42,15 @@ fn handled_on(system: &System, interrupt: &str) -> Option<String> {
     Some(asked.filter(|asked| !may(asked)).unwrap_or(handled))
 }
 
-fn affinity(system: &System, interfaces: &BTreeSet<&str>, cpus: &[usize]) -> Finding {
+/// Of `interfaces`, by their names and numbers.
+fn affinity(system: &System, interfaces: &BTreeMap<&str, u32>, cpus: &[usize]) -> Finding {
     let name = "interrupts";
-    let mut seen = Vec::new();
-    let mut disturbing = Vec::new();
-    for interface in interfaces {
+    let (mut seen, mut unseen, mut disturbing) = (Vec::new(), Vec::new(), Vec::new());
+    for (interface, index) in interfaces {
+        if let Err(why) = system.shows_interface(interface, *index) {
+            unseen.push(why);
+            continue;
+        }
         for interrupt in interrupts_of(system, interface) {
             let Some(handled) = handled_on(system, &interrupt) else { continue };
             if cpu_list(&handled).iter().any(|cpu| cpus.contains(cpu)) {
@@ -52,13 +59,14 @@ fn affinity(system: &System, interfaces: &BTreeSet<&str>, cpus: &[usize]) -> Fin
             seen.push(format!("{interface} {interrupt} on {handled}"));
         }
     }
-    if seen.is_empty() {
-        return Finding::good(name, "the interfaces in use have none");
+    if disturbing.is_empty() {
+        return match unseen.first() {
+            Some(why) => Finding::not_looked(name, why),
+            None if seen.is_empty() => Finding::good(name, "the interfaces in use have none"),
+            None => Finding::good(name, seen.join(", ")),
+        };
     }
     let seen = seen.join(", ");
-    if disturbing.is_empty() {
-        return Finding::good(name, seen);
-    }
     let others = elsewhere(system, cpus);
     let files = disturbing.iter().map(|interrupt| format!("/proc/irq/{interrupt}/smp_affinity_list"));
     let files: Vec<String> = files.collect();
@@ -114,27 +122,56 @@ mod tests {
     const TABLE: &str = "            CPU0  CPU1\n 24:   0   0   PCI-MSIX-0000:00:01.0  0-edge  eth0-rx-0\n \
                          25:   0   0   PCI-MSIX-0000:00:01.0  1-edge   eth01-rx-0\n";
 
+    fn of_index_2<'a>(names: &[&'a str]) -> BTreeMap<&'a str, u32> {
+        names.iter().map(|name| (*name, 2)).collect()
+    }
+
+    const ETH0: (&str, &str) = ("/sys/class/net/eth0/ifindex", "2\n");
+
+    /// The interrupts of the machine are moved by nobody who has an interface of the same name in another network.
+    #[test]
+    fn those_of_another_network() {
+        let (_directory, system) = tree(&[
+            ETH0,
+            ("/sys/class/net/eth0/device/msi_irqs/24", "msix"),
+            ("/proc/interrupts", TABLE),
+            ("/proc/irq/24/effective_affinity_list", "0\n"),
+        ]);
+        let of = |index| affinity(&system, &BTreeMap::from([("eth0", index)]), &[0]);
+        assert_eq!(of(2).state, State::WorthChanging);
+        let found = of(9);
+        assert_eq!((found.state, found.mend), (State::NotLooked, None));
+        assert!(found.seen.contains("another network namespace"), "{}", found.seen);
+        // Nor are those that only a name in the table of the machine tells of.
+        let found = affinity(&system, &BTreeMap::from([("eth01", 2)]), &[0]);
+        assert_eq!((found.state, found.mend), (State::NotLooked, None));
+    }
+
     #[test]
     fn interrupts_on_the_drivers_processors() {
         let (_directory, system) = tree(&[
+            ETH0,
+            ("/sys/class/net/lo/ifindex", "2\n"),
             ("/proc/interrupts", TABLE),
             ("/proc/irq/24/effective_affinity_list", "1\n"),
             ("/proc/irq/25/effective_affinity_list", "0\n"),
             ("/sys/devices/system/cpu/online", "0-3\n"),
         ]);
-        let of = |cpus: &[usize]| affinity(&system, &BTreeSet::from(["eth0"]), cpus);
+        let of = |cpus: &[usize]| affinity(&system, &of_index_2(&["eth0"]), cpus);
         assert_eq!((of(&[0]).state, of(&[0]).seen), (State::Good, "eth0 24 on 1".to_owned()));
         let mend = of(&[1, 2]).mend.unwrap();
         assert_eq!(mend.command, "echo 0,3 | tee /proc/irq/24/smp_affinity_list");
         let writes: Vec<_> =
             mend.writes.iter().map(|write| (write.path.as_str(), write.value.as_str())).collect();
         assert_eq!(writes, [("/proc/irq/24/smp_affinity_list", "0,3")]);
-        assert_eq!(affinity(&system, &BTreeSet::from(["lo"]), &[1]).state, State::Good);
+        assert_eq!(affinity(&system, &of_index_2(&["lo"]), &[1]).state, State::Good);
     }
 
     #[test]
     fn interrupts_that_were_moved_come_back() {
         let files = [
+            ETH0,
+            ("/sys/class/net/eth01/ifindex", "2\n"),
             ("/proc/interrupts", TABLE),
             ("/proc/irq/24/effective_affinity_list", "1\n"),
             ("/proc/irq/24/smp_affinity_list", "0-1\n"),
@@ -142,18 +179,19 @@ mod tests {
             ("/proc/irq/25/smp_affinity_list", "1\n"),
             ("/sys/devices/system/cpu/online", "0-1\n"),
         ];
-        mends_and_takes_back(&files, |system| affinity(system, &BTreeSet::from(["eth0", "eth01"]), &[1]));
+        mends_and_takes_back(&files, |system| affinity(system, &of_index_2(&["eth0", "eth01"]), &[1]));
     }
 
     #[test]
     fn one_that_moves_with_the_next() {
         let (_directory, system) = tree(&[
+            ETH0,
             ("/proc/interrupts", TABLE),
             ("/proc/irq/24/effective_affinity_list", "1\n"),
             ("/proc/irq/24/smp_affinity_list", "0-1\n"),
             ("/sys/devices/system/cpu/online", "0-1\n"),
         ]);
-        let found = || affinity(&system, &BTreeSet::from(["eth0"]), &[1]);
+        let found = || affinity(&system, &of_index_2(&["eth0"]), &[1]);
         let write = found().mend.unwrap().writes.remove(0);
         system.write(&write.path, &write.value).unwrap();
         assert_eq!((found().state, found().seen), (State::Good, "eth0 24 on 0".to_owned()));
@@ -162,10 +200,11 @@ mod tests {
     #[test]
     fn those_of_the_device_behind_the_interface() {
         let (_directory, system) = tree(&[
+            ETH0,
             ("/sys/class/net/eth0/device/msi_irqs/41", "msix"),
             ("/proc/irq/41/effective_affinity_list", "0\n"),
         ]);
-        assert_eq!(affinity(&system, &BTreeSet::from(["eth0"]), &[]).seen, "eth0 41 on 0");
+        assert_eq!(affinity(&system, &of_index_2(&["eth0"]), &[]).seen, "eth0 41 on 0");
     }
 
     #[test]

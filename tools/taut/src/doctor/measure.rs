@@ -165,17 +165,8 @@ fn set_fifo(priority: u8) -> Result<(), String> {
 }
 
 /// Does the system give a thread on these processors SCHED_DEADLINE with these times? Asked for by a thread that ends.
-pub fn deadline(times: DeadlineScheduling, cpus: &[usize]) -> Result<(), Errno> {
-    std::thread::scope(|scope| {
-        let asked = scope.spawn(|| {
-            if !cpus.is_empty() {
-                // What is refused of these is told where they are.
-                let _ = pin_to(cpus);
-            }
-            set_deadline(times)
-        });
-        asked.join().unwrap_or(Err(Errno::UnknownErrno))
-    })
+pub fn deadline(times: DeadlineScheduling) -> Result<(), Errno> {
+    std::thread::spawn(move || set_deadline(times)).join().unwrap_or(Err(Errno::UnknownErrno))
 }
 
 fn set_deadline(times: DeadlineScheduling) -> Result<(), Errno> {

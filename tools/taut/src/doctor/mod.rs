@@ -79,6 +79,9 @@ pub fn run(network: &Network, options: &DoctorArguments) -> Result<End, Failure>
 fn undo(system: &System, options: &DoctorArguments) -> Result<End, Failure> {
     let mut ledger = ledger("taut doctor --undo")?;
     let mut changes = options.forget.as_deref().map_or(Ok(Vec::new()), |name| ledger.forget(name))?;
+    if let Some(name) = options.forget.as_deref().filter(|_| changes.is_empty() && !options.json) {
+        output::line(&format!("nothing is recorded of {name}"))?;
+    }
     // That is done, whatever comes of the rest.
     print_changes(&changes, options.json)?;
     let undone = ledger.undo(system)?;
@@ -130,23 +133,28 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
     };
     let rules = firewall::rules();
     let rules = rules.as_ref().map_err(String::as_str);
-    let port = probe::first_port(config.domain_id);
+    let asked_ports = firewall::Ports {
+        first: probe::first_port(config.domain_id),
+        critical: config.critical_port,
+        multicast: config.multicast,
+    };
     let locks = memory::Locks { lanes: config.lock_memory, process: config.lock_process };
-    let deadline = config.driver_deadline.map(|times| measure::deadline(times, cpus));
+    let deadline = config.driver_deadline.map(measure::deadline);
     let asked = bypass::Asked::by(config, system);
     let families = [
         ("multicast", none.into_iter().collect()),
         ("multicast", multicast::check(system, &links, config.multicast, &config.initial_peers)),
-        ("firewall", firewall::check(system, rules, &links, port, config.critical_port)),
+        ("firewall", firewall::check(system, rules, &links, &asked_ports)),
         ("self-test", probe::check(&links, config.domain_id, config.multicast)),
         ("sockets", sockets::check(system, config.receive_buffer as u64, v6)),
         ("scheduling", scheduling::check(system, config.driver_priority, cpus, &tried)),
-        ("scheduling", scheduling::deadline(system, cpus, deadline).into_iter().collect()),
+        ("scheduling", scheduling::deadline(system, deadline).into_iter().collect()),
         ("power", power::check(system, &measure::waking())),
-        ("interrupts", interrupts::check(system, &names, cpus)),
+        ("interrupts", interrupts::check(system, &links, cpus)),
         ("groups", groups::check(system)),
         ("bypass", bypass::check_device(system, asked.as_ref(), &names)),
         ("bypass", bypass::check(system, asked.as_ref())),
+        ("bypass", bypass::check_dpdk(system, config, cfg!(feature = "dpdk"))),
         ("memory", memory::check(system, locks, config.prefault)),
     ];
     let findings = families.into_iter().flat_map(|(family, findings)| {

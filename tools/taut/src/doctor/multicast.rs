@@ -130,13 +130,15 @@ fn v6_loopback(name: &str, link: &Link, peers: &[String]) -> Finding {
 fn switch_on(system: &System, link: &Link) -> Option<Write> {
     /// IFF_MULTICAST (linux/if.h).
     const MULTICAST: u32 = 0x1000;
-    let directory = format!("/sys/class/net/{}", link.name);
-    let index: u32 = system.number(&format!("{directory}/ifindex")).ok()?;
-    let path = format!("{directory}/flags");
+    system.shows_interface(&link.name, link.index).ok()?;
+    let path = format!("/sys/class/net/{}/flags", link.name);
     let flags = system.text(&path).ok()?;
     let flags = u32::from_str_radix(flags.strip_prefix("0x")?, 16).ok()?;
-    let ours = index == link.index && flags & MULTICAST == 0;
-    ours.then(|| Write { path, value: format!("{:#x}", flags | MULTICAST), of_namespace: true })
+    (flags & MULTICAST == 0).then(|| Write {
+        path,
+        value: format!("{:#x}", flags | MULTICAST),
+        of_namespace: true,
+    })
 }
 
 /// A socket joins the group once on each interface.

@@ -73,8 +73,8 @@ fn real_time(system: &System, asked: u8, tried: &Tried) -> Finding {
     Finding::worth_changing(name, why, cost).mend(mend)
 }
 
-/// What SCHED_DEADLINE needs, if the configuration asks for it: it was `tried` then, on `cpus`.
-pub fn deadline(system: &System, cpus: &[usize], tried: Option<Result<(), Errno>>) -> Option<Finding> {
+/// What SCHED_DEADLINE needs, if the configuration asks for it: it was `tried` then.
+pub fn deadline(system: &System, tried: Option<Result<(), Errno>>) -> Option<Finding> {
     /// The bit of CAP_SYS_NICE in a set of capabilities (linux/capability.h).
     const CAP_SYS_NICE: u32 = 23;
     let name = "deadline of the driver";
@@ -89,11 +89,11 @@ pub fn deadline(system: &System, cpus: &[usize], tried: Option<Result<(), Errno>
             Lasts::ForGood,
             "setcap -r PROGRAM",
         ),
-        // Such a thread runs on all processors of its partition.
-        Errno::EPERM if !cpus.is_empty() => Mend::by_hand(
-            "driver_cpus = []   # in the configuration, or a partition (cpuset) of these processors alone",
-            Lasts::ForGood,
-            format!("driver_cpus = {cpus:?}"),
+        // Such a thread runs on all processors of its partition, so a program that may use only some has none.
+        Errno::EPERM => Mend::by_hand(
+            "taskset -p -a -c PROCESSORS PID   # all that the machine or the partition (cpuset) of the program has",
+            Lasts::UntilReboot,
+            "",
         ),
         Errno::EBUSY => Mend::by_hand(
             "driver_deadline with a lower runtime: there is no such share of the processors left",
@@ -248,21 +248,20 @@ mod tests {
 
     #[test]
     fn a_deadline_that_is_refused() {
-        let of = |capabilities: &str, cpus: &[usize], tried| {
+        let of = |capabilities: &str, tried| {
             let (_directory, system) = tree(&[("/proc/self/status", &format!("CapEff:\t{capabilities}\n"))]);
-            deadline(&system, cpus, tried)
+            deadline(&system, tried)
         };
         let (nice, other) = ("0000000000800000", "0000000000004000");
-        assert_eq!(of("0", &[], None), None);
-        assert_eq!(of(nice, &[], Some(Ok(()))).unwrap().state, State::Good);
-        for (capabilities, cpus, errno, mend) in [
-            (other, &[][..], Errno::EPERM, "setcap cap_sys_nice=ep "),
-            (other, &[1], Errno::EPERM, "setcap cap_sys_nice=ep "),
-            (nice, &[1], Errno::EPERM, "driver_cpus = [] "),
-            (nice, &[], Errno::EBUSY, "driver_deadline with a lower runtime"),
-            (nice, &[], Errno::EINVAL, "sysctl kernel.sched_deadline_period_min_us "),
+        assert_eq!(of("0", None), None);
+        assert_eq!(of(nice, Some(Ok(()))).unwrap().state, State::Good);
+        for (capabilities, errno, mend) in [
+            (other, Errno::EPERM, "setcap cap_sys_nice=ep "),
+            (nice, Errno::EPERM, "taskset -p -a -c "),
+            (nice, Errno::EBUSY, "driver_deadline with a lower runtime"),
+            (nice, Errno::EINVAL, "sysctl kernel.sched_deadline_period_min_us "),
         ] {
-            let found = of(capabilities, cpus, Some(Err(errno))).unwrap();
+            let found = of(capabilities, Some(Err(errno))).unwrap();
             assert!(found.state == State::Harmful && found.seen.contains(&errno.to_string()), "{found:?}");
             assert!(found.mend.as_ref().unwrap().command.starts_with(mend), "{found:?}");
         }

@@ -7,9 +7,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use taut_nic::Host;
+
 /// A root directory with `proc` and `sys` in it.
 pub struct System {
     root: PathBuf,
+    /// Are the network interfaces in /sys those of this process? Otherwise why not.
+    interfaces: Result<(), String>,
 }
 
 /// Why a file could not be looked at.
@@ -41,12 +45,27 @@ impl fmt::Display for Unseen {
 impl System {
     /// This machine.
     pub fn host() -> System {
-        System::at("/")
+        System { interfaces: Host::shows_interfaces(), ..System::at("/") }
     }
 
     /// What lies in a directory.
     pub fn at(root: impl Into<PathBuf>) -> System {
-        System { root: root.into() }
+        System { root: root.into(), interfaces: Ok(()) }
+    }
+
+    /// Is what /sys shows under this name the interface of this index? It may be that of another network namespace.
+    ///
+    /// *Errors*: a sentence that says why not.
+    pub fn shows_interface(&self, name: &str, index: u32) -> Result<(), String> {
+        self.interfaces.clone()?;
+        let path = format!("/sys/class/net/{name}/ifindex");
+        let shown: u32 = self.number(&path).map_err(|unseen| unseen.to_string())?;
+        if shown == index {
+            return Ok(());
+        }
+        Err(format!(
+            "{path} is {shown}, and {name} has {index} here: /sys is that of another network namespace"
+        ))
     }
 
     /// Where a file of the kernel is, `path` beginning with a slash.
@@ -164,6 +183,18 @@ pub mod tests {
             std::fs::write(place, text).unwrap();
         }
         (directory, system)
+    }
+
+    #[test]
+    fn an_interface_of_another_network() {
+        let (_directory, mut system) = tree(&[("/sys/class/net/eth0/ifindex", "2\n")]);
+        assert_eq!(system.shows_interface("eth0", 2), Ok(()));
+        let other = system.shows_interface("eth0", 7).unwrap_err();
+        assert!(other.contains("ifindex is 2, and eth0 has 7 here"), "{other}");
+        assert!(system.shows_interface("eth1", 3).unwrap_err().contains("there is no /sys/class/net/eth1"));
+        // The same name and number, and others that differ.
+        system.interfaces = Err("/sys is foreign".to_owned());
+        assert_eq!(system.shows_interface("eth0", 2), Err("/sys is foreign".to_owned()));
     }
 
     #[test]

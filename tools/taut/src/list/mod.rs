@@ -9,6 +9,8 @@ mod path;
 mod qos;
 mod text;
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 use taut::{DomainParticipant, EndpointKind, EndpointSummary, Locator, ParticipantSummary};
 
@@ -34,7 +36,10 @@ pub struct Domain {
 pub fn run(network: &Network, seconds: f64, json: bool) -> Result<End, Failure> {
     let domain_id = network.config()?.domain_id;
     let participant = network.join("ls")?;
+    let begin = Instant::now();
     stop::sleep(Until::after(Some(seconds)));
+    // Ctrl-C ends it before its time.
+    let looked = if stop::requested() { tenths(begin.elapsed().as_secs_f64()).min(seconds) } else { seconds };
     let domain = look(&participant, domain_id);
     if json {
         for line in lines(&domain) {
@@ -43,10 +48,15 @@ pub fn run(network: &Network, seconds: f64, json: bool) -> Result<End, Failure> 
     } else {
         output::line(text::page(&domain).trim_end())?;
         if domain.participants.is_empty() {
-            output::note(&format!("nobody was found in {seconds} s; {}", where_to_look(&participant)));
+            output::note(&format!("nobody was found in {looked} s; {}", where_to_look(&participant)));
         }
     }
     Ok(End::Done)
+}
+
+/// As precise as a person wants it.
+fn tenths(seconds: f64) -> f64 {
+    (seconds * 10.0).round() / 10.0
 }
 
 fn look(participant: &DomainParticipant, domain_id: u32) -> Domain {

@@ -29,6 +29,7 @@ fn wrong_arguments() {
         ("sub shapes --reliability perfect", "reliable, best-effort"),
         ("--domain 233 ls", "use a whole number from 0 to 232"),
         ("ls --seconds nan", "use a number from 0"),
+        ("ls --seconds 1e99", "use a number from 0 to 86400, in seconds"),
         ("top --prometheus --listen here", "use PORT or ADDRESS:PORT"),
         ("top --prometheus --listen 192.0.2.1:9469", "choose an address of this machine"),
         ("top --listen 9469", "--prometheus"),

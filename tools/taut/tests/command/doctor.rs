@@ -85,23 +85,28 @@ fn processors_that_a_participant_cannot_have() {
     }
 }
 
-/// A thread of SCHED_DEADLINE cannot be kept on some processors: the command that is shown mends that, and for others it is
-/// the privilege.
+/// The command that is shown mends it. What goes with no deadline is refused before anything is tried.
 #[test]
 fn a_deadline_that_a_participant_cannot_have() {
-    let with = |arguments: &str, cpus: &str| {
+    let with = |arguments: &str, variable: &str, value: &str| {
         let mut command = taut(58, arguments);
-        command.env("TAUT_DRIVER_CPUS", cpus).env("TAUT_DRIVER_DEADLINE", "200us/1ms/1ms");
+        command.env(variable, value).env("TAUT_DRIVER_DEADLINE", "200us/1ms/1ms");
         run(command)
     };
-    let is_made = |cpus: &str| with("pub shapes --no-wait --count 1", cpus).code == Some(0);
-    let is_good = |cpus: &str| {
-        let found = finding(&with("doctor --json", cpus).stdout, "deadline of the driver");
-        assert!(found["state"] == "good" || found["mend"]["command"].is_string(), "{found}");
-        found["state"] == "good"
-    };
-    for cpus in ["", "0"] {
-        assert_eq!(is_good(cpus), is_made(cpus), "{cpus:?}");
+    let is_made = with("pub shapes --no-wait --count 1", "TAUT_DRIVER_CPUS", "").code == Some(0);
+    let found = finding(&with("doctor --json", "TAUT_DRIVER_CPUS", "").stdout, "deadline of the driver");
+    assert!(found["state"] == "good" || found["mend"]["command"].is_string(), "{found}");
+    assert_eq!(found["state"] == "good", is_made, "{found}");
+    for (variable, value) in [("TAUT_DRIVER_CPUS", "0"), ("TAUT_DRIVER_PRIORITY", "4")] {
+        let told = ["config", "doctor", "ls"].map(|command| {
+            let ended = with(command, variable, value);
+            assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{command} {variable}");
+            ended.stderr
+        });
+        assert!(
+            told[0].contains("driver_deadline and driver_") && told.iter().all(|one| *one == told[0]),
+            "{told:?}"
+        );
     }
 }
 
@@ -444,7 +449,10 @@ $taut doctor --forget \"$gone\" 2> /dev/null || echo \"code $?\"
 $taut doctor --undo --forget $(readlink /proc/self/ns/net) 2>&1 | grep -c 'undo without --forget'
 $taut doctor --undo --forget \"$gone\" --json | grep igmp | sed \"s/net:.[0-9]*./GONE/g\"
 test ! -e taut/doctor.json
-$taut doctor --undo --forget \"$gone\"",
+$taut doctor --undo --forget \"$gone\" | sed \"s/net:.[0-9]*./GONE/g\"
+for wrong in gone net: 'net:[]' 'net:[1x]' 4026532288; do
+    $taut doctor --undo --forget \"$wrong\" 2>&1 | grep -c 'is no name of a network namespace'
+done",
     ) else {
         return;
     };
@@ -452,7 +460,7 @@ $taut doctor --undo --forget \"$gone\"",
     let wanted = format!(
         "{path}: left as it is: it belongs to the network namespace GONE: undo it there, or, if that is gone, forget it \
          by `taut doctor --undo --forget 'GONE'`\ncode 2\n1\n{{\"kind\":\"change\",\"path\":\"{path}\",\"from\":\"20\",\
-         \"to\":\"0\",\"left\":\"forgotten, as it belongs to the network namespace GONE\"}}\nnothing to undo\n"
+         \"to\":\"0\",\"left\":\"forgotten, as it belongs to the network namespace GONE\"}}\nnothing is recorded of GONE\nnothing to undo\n1\n1\n1\n1\n1\n"
     );
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (wanted.as_str(), ""));
 }
@@ -520,6 +528,23 @@ $taut doctor --undo",
         lines[0].starts_with(&format!("{path}: left as it is: it belongs to the network namespace net:["))
     );
     assert_eq!(lines[1..], ["20", &format!("{path}: 20 -> 0")]);
+}
+
+/// /sys is the host's, and so are its interrupts.
+#[test]
+fn the_interrupts_of_another_network() {
+    let Some(ended) = in_namespace(
+        "$taut --interface dds0 doctor --json > found || true
+cat found",
+    ) else {
+        return;
+    };
+    let found = finding(&ended.stdout, "interrupts");
+    assert_eq!((&found["state"], &found["mend"]), (&"not_looked".into(), &Value::Null), "{found}");
+    assert!(
+        found["seen"].as_str().unwrap().starts_with("/sys is that of another network namespace"),
+        "{found}"
+    );
 }
 
 /// Without the rights of root each check says what it lacks, and none fails.

@@ -61,6 +61,27 @@ fn an_empty_domain() {
     assert_eq!(ended.stderr, format!("taut: nobody was found in 0.2 s; {why}\n"));
 }
 
+/// What is told is how long it has looked.
+#[test]
+fn a_look_that_is_stopped() {
+    let begin = Instant::now();
+    let list = Running::start(taut(190, "ls --seconds 500"));
+    // Handlers are there before the participant is, and its sockets show that.
+    let fds = format!("/proc/{}/fd", list.pid());
+    let is_socket = |entry: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_link(entry.unwrap().path()).is_ok_and(|to| to.to_string_lossy().starts_with("socket:"))
+    };
+    while !std::fs::read_dir(&fds).unwrap().any(is_socket) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    list.signal("INT");
+    let ended = list.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let told = ended.stderr.strip_prefix("taut: nobody was found in ").expect(&ended.stderr);
+    let seconds: f64 = told.split_once(" s; ").unwrap().0.parse().unwrap();
+    assert!(seconds <= begin.elapsed().as_secs_f64() + 0.1, "{told}");
+}
+
 #[test]
 fn settings_in_force() {
     let mut command = bare("config --domain 5");

@@ -277,8 +277,10 @@ grep cookie /run/taut/nic.json >> cookies
 sort -u cookies | wc -l
 $taut nic undo nic0 | sed \"s/$(cat gone | tr -d '[]')/GONE/; s/net:.[0-9]*./GONE/g\" | head -n 1
 $taut nic undo nic0 --forget $here 2>&1 | cut -d ' ' -f 3-7
-$taut nic undo nic1 --forget \"$(cat gone)\" 2>&1
+$taut nic undo nic0 --forget elsewhere 2>&1 | cut -d ' ' -f 2-8
+$taut nic undo nic1 --forget \"$(cat gone)\" 2>&1 | sed \"s/net:.[0-9]*./GONE/g\"
 ip link set nic0 name lan0
+$taut nic undo nic0 | sed \"s/net:.[0-9]*./GONE/g\" | tail -n 1
 $taut nic undo nic0 --forget \"$(cat gone)\"
 ls /run/taut",
     ) else {
@@ -288,7 +290,8 @@ ls /run/taut",
                 nic0 --forget 'GONE'`";
     let wanted = format!(
         "nothing to undo\nnic.lock\n{AFTER}2\nqdisc: left as it is: {left}\nis the network namespace that\n\
-         nothing to undo\nforgotten: 2 steps\nnic.lock\n"
+         elsewhere is no name of a network\nnothing is recorded of nic1 in GONE\nnothing to undo\n\
+         channels: left as it is: {left}\nforgotten: 2 steps\nnic.lock\n"
     );
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (wanted.as_str(), ""));
 }

@@ -47,21 +47,27 @@ pub fn rules() -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|error| format!("nft list ruleset: {error}"))
 }
 
-/// All checks of this module; `first_port` is the first one of the domain, and `critical` a port besides, if it is not 0.
-pub fn check(
-    system: &System,
-    rules: Result<&Value, &str>,
-    links: &[Link],
-    first_port: u16,
-    critical: u16,
-) -> Vec<Finding> {
-    let domain = (first_port, first_port.saturating_add(LAST_PORT));
+/// What of a domain comes to a host.
+pub struct Ports {
+    /// The first one of the domain.
+    pub first: u16,
+    /// A port besides; 0: none.
+    pub critical: u16,
+    /// Is multicast used, where an interface carries it?
+    pub multicast: bool,
+}
+
+/// All checks of this module.
+pub fn check(system: &System, rules: Result<&Value, &str>, links: &[Link], ports: &Ports) -> Vec<Finding> {
+    let Ports { first, critical, multicast } = *ports;
+    let domain = (first, first.saturating_add(LAST_PORT));
     let is_apart = critical > 0 && !(domain.0..=domain.1).contains(&critical);
     let mut findings = match rules {
         Ok(rules) => {
             let ruleset = Ruleset::parse(rules);
-            let alone = is_apart.then(|| nftables(&ruleset, links, (critical, critical), critical));
-            let mut findings = nftables(&ruleset, links, domain, if is_apart { 0 } else { critical });
+            let alone = is_apart.then(|| nftables(&ruleset, links, (critical, critical), critical, false));
+            let mut findings =
+                nftables(&ruleset, links, domain, if is_apart { 0 } else { critical }, multicast);
             findings.extend(alone.into_iter().flatten());
             findings
         }
@@ -82,11 +88,13 @@ pub fn check(
     findings
 }
 
-/// The packets that a participant on this interface sends and gets at these ports of its domain, and at a critical one.
-fn packets(link: &Link, (first_port, last): (u16, u16), critical: u16) -> Vec<Packet<'_>> {
-    let multicast = [0, 1].map(|offset| (link.group(), first_port.saturating_add(offset)));
+/// The packets that a participant on this interface sends and gets at these ports of its domain, those to groups if it uses
+/// `multicast`, and at a critical one.
+fn packets(link: &Link, (first_port, last): (u16, u16), critical: u16, multicast: bool) -> Vec<Packet<'_>> {
+    let groups = [0, 1].map(|offset| (link.group(), first_port.saturating_add(offset)));
     let unicast = (10..10 + 2 * PARTICIPANTS).map(|offset| (link.address, first_port.saturating_add(offset)));
-    let of_domain = multicast.into_iter().filter(|_| link.carries_multicast()).chain(unicast);
+    let is_multicast = multicast && link.carries_multicast();
+    let of_domain = groups.into_iter().filter(|_| is_multicast).chain(unicast);
     let of_domain = of_domain.filter(|_| last > first_port);
     let ports = of_domain.chain((critical > 0).then_some((link.address, critical)));
     let of = |(to, port): (IpAddr, u16)| {
@@ -102,10 +110,18 @@ struct Same {
     interfaces: BTreeSet<String>,
 }
 
-fn nftables(ruleset: &Ruleset, links: &[Link], ports: (u16, u16), critical: u16) -> Vec<Finding> {
+fn nftables(
+    ruleset: &Ruleset,
+    links: &[Link],
+    ports: (u16, u16),
+    critical: u16,
+    multicast: bool,
+) -> Vec<Finding> {
     let mut fates: BTreeMap<(Fate, String), Same> = BTreeMap::new();
+    let mut looked = BTreeSet::new();
     for link in links {
-        for packet in packets(link, ports, critical) {
+        for packet in packets(link, ports, critical, multicast) {
+            looked.insert(packet.port);
             for (chain, fate) in ruleset.fates(&packet) {
                 let same = fates.entry((fate, chain.to_owned())).or_default();
                 same.ports.insert(packet.port);
@@ -114,9 +130,24 @@ fn nftables(ruleset: &Ruleset, links: &[Link], ports: (u16, u16), critical: u16)
         }
     }
     if fates.is_empty() {
-        return vec![Finding::good(NAME, format!("no rule of nftables drops UDP {}", range(ports)))];
+        return vec![none_drops(&looked, ports)];
     }
     fates.into_iter().map(|((fate, chain), same)| found(ruleset, &fate, &chain, &same, ports)).collect()
+}
+
+/// Nothing is dropped of what comes to the ports that were looked at, and of no other is anything known.
+fn none_drops(looked: &BTreeSet<u16>, (first_port, last): (u16, u16)) -> Finding {
+    if looked.is_empty() {
+        return Finding::not_looked(NAME, "no interface is in use, so nothing comes by one");
+    }
+    let groups = [first_port, first_port.saturating_add(1)];
+    let is_left_out = last > first_port && groups.iter().all(|port| !looked.contains(port));
+    let left_out = if is_left_out {
+        format!("; not looked at {}, without multicast", spans(&groups.into()))
+    } else {
+        String::new()
+    };
+    Finding::good(NAME, format!("no rule of nftables drops UDP {}{left_out}", spans(looked)))
 }
 
 fn found(ruleset: &Ruleset, fate: &Fate, chain: &str, same: &Same, ports: (u16, u16)) -> Finding {
@@ -189,6 +220,8 @@ mod tests {
     use super::super::system::tests::tree;
     use super::*;
 
+    const DOMAIN_0: Ports = Ports { first: 7_400, critical: 0, multicast: true };
+
     #[test]
     fn what_a_rule_drops() {
         let rules = json!({"nftables": [
@@ -199,12 +232,27 @@ mod tests {
                 {"drop": null}]}},
         ]});
         let (_directory, system) = tree(&[("/proc/net/ip_tables_names", "")]);
-        let of = |first_port| check(&system, Ok(&rules), &[link("eth0")], first_port, 0).remove(0);
+        let of_link = |first, multicast, link: Link| {
+            check(&system, Ok(&rules), &[link], &Ports { first, critical: 0, multicast }).remove(0)
+        };
+        let of = |first_port| of_link(first_port, true, link("eth0"));
         let found = of(7_400);
         assert_eq!(found.state, State::Harmful);
         assert_eq!(found.seen, "rule 1 of inet t in drops UDP 7400 on eth0");
         assert_eq!(found.mend.unwrap().command, "nft insert rule inet t in udp dport 7400-7649 accept");
         assert_eq!(of(7_650).state, State::Good, "another domain");
+        assert_eq!(of(7_650).seen, "no rule of nftables drops UDP 7650-7651, 7660-7679");
+        // Nobody is found by multicast there anyway, and whether that port is open is not said.
+        let without = "no rule of nftables drops UDP 7410-7429; not looked at 7400-7401, without multicast";
+        for found in [
+            of_link(7_400, false, link("eth0")),
+            of_link(7_400, true, Link { flagged: false, ..link("eth0") }),
+        ] {
+            assert_eq!((found.state, found.seen.as_str()), (State::Good, without));
+        }
+        let found =
+            check(&system, Ok(&rules), &[], &Ports { first: 7_400, critical: 0, multicast: true }).remove(0);
+        assert_eq!(found.state, State::NotLooked);
     }
 
     #[test]
@@ -216,7 +264,7 @@ mod tests {
         let (_directory, system) = tree(&[("/proc/net/ip_tables_names", "")]);
         let of = |family: &str, link: Link| {
             let rules = json!({"nftables": [chain(family)]});
-            check(&system, Ok(&rules), &[link], 7_400, 0).remove(0)
+            check(&system, Ok(&rules), &[link], &DOMAIN_0).remove(0)
         };
         let v6 = || Link { address: "fd00::1".parse().unwrap(), ..link("eth0") };
         assert_eq!((of("ip6", v6()).state, of("ip6", link("eth0")).state), (State::Harmful, State::Good));
@@ -236,7 +284,7 @@ mod tests {
             listed.push(json!({"rule": rule}));
         }
         let (_directory, system) = tree(&[("/proc/net/ip_tables_names", "")]);
-        check(&system, Ok(&json!({"nftables": listed})), &[link("eth0")], 7_400, critical)
+        check(&system, Ok(&json!({"nftables": listed})), &[link("eth0")], &Ports { critical, ..DOMAIN_0 })
     }
 
     fn of_meta(key: &str, name: &str) -> Value {
@@ -277,7 +325,7 @@ mod tests {
     #[test]
     fn what_could_not_be_asked() {
         let (_directory, system) = tree(&[("/proc/net/ip_tables_names", "filter\nnat\n")]);
-        let findings = check(&system, Err("there is no program nft"), &[], 7_400, 0);
+        let findings = check(&system, Err("there is no program nft"), &[], &DOMAIN_0);
         assert!(findings.iter().all(|finding| finding.state == State::NotLooked), "{findings:?}");
         assert!(findings[1].seen.contains("filter, nat"));
     }
