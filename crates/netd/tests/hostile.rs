@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketType, sendmsg};
 use taut_port_xdp::netd::{Connection, Message, Received, pass_rights};
-use taut_testbed::{End, LIMIT, await_that, ip, with_pair};
+use taut_testbed::{End, LIMIT, await_that, ip, while_none_starts, with_pair};
 
 use common::{PORT, Running, bound, dropped, granted, next, refusal, take};
 
@@ -227,13 +227,16 @@ fn slow_to_close(listener: &TcpListener) -> (TcpStream, TcpStream) {
 fn what_waits_to_be_closed_holds_up_nobody() {
     with_pair("what_waits_to_be_closed_holds_up_nobody", ["", ""], |pair| {
         let netd = Running::start(pair, "close");
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (stream, _other) = slow_to_close(&listener);
-        let client = netd.connect();
-        netd.is_last_to_close(stream, &client);
-        netd.serves(0);
-        assert!(dropped(&client).contains("no socket of UDP"));
-        assert_eq!(netd.end().hostile, 1);
+        // A child of another test that has the socket, too, would be the last to close it.
+        while_none_starts(|| {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let (stream, _other) = slow_to_close(&listener);
+            let client = netd.connect();
+            netd.is_last_to_close(stream, &client);
+            netd.serves(0);
+            assert!(dropped(&client).contains("no socket of UDP"));
+            assert_eq!(netd.end().hostile, 1);
+        });
     });
 }
 
@@ -242,18 +245,21 @@ fn what_waits_to_be_closed_holds_up_nobody() {
 fn what_waits_unread_to_be_closed_holds_up_nobody() {
     with_pair("what_waits_unread_to_be_closed_holds_up_nobody", ["", ""], |pair| {
         let netd = Running::start(pair, "unread");
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (stream, _other) = slow_to_close(&listener);
-        let client = netd.connect();
-        netd.while_held(|| {
-            // The first is hostile, and ends the connection with the second in it.
-            send_bytes(&client, b"GET / HTTP/1.1\r\n\r\n", &[]);
-            send_bytes(&client, b"x", &[stream.as_fd()]);
+        // A child of another test that has the socket, too, would be the last to close it.
+        while_none_starts(|| {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let (stream, _other) = slow_to_close(&listener);
+            let client = netd.connect();
+            netd.while_held(|| {
+                // The first is hostile, and ends the connection with the second in it.
+                send_bytes(&client, b"GET / HTTP/1.1\r\n\r\n", &[]);
+                send_bytes(&client, b"x", &[stream.as_fd()]);
+            });
+            drop(stream);
+            netd.serves(0);
+            assert!(dropped(&client).contains("dropped: "), "it is told at once");
+            assert_eq!(netd.end().hostile, 1);
         });
-        drop(stream);
-        netd.serves(0);
-        assert!(dropped(&client).contains("dropped: "), "it is told at once");
-        assert_eq!(netd.end().hostile, 1);
     });
 }
 
@@ -262,22 +268,25 @@ fn what_waits_unread_to_be_closed_holds_up_nobody() {
 fn how_many_descriptors_of_a_user_wait() {
     with_pair("how_many_descriptors_of_a_user_wait", ["", ""], |pair| {
         let netd = Running::start(pair, "wait");
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (stream, _other) = slow_to_close(&listener);
-        let clients: Vec<Connection> = (0..4).map(|_| netd.connect()).collect();
-        netd.is_last_to_close(stream, &clients[0]);
-        while let Some((message, _)) = next(&clients[0]) {
-            assert!(matches!(message, Message::Refused { .. }), "{message:?}");
-        }
-        let other = UnixDatagram::unbound().unwrap();
-        for client in &clients[1..3] {
-            send_bytes(client, b"x", &vec![other.as_fd(); 100]);
-            while next(client).is_some() {}
-        }
-        assert!(how_often_open(&other) > 100, "they wait behind the first");
-        send_bytes(&clients[3], b"x", &vec![other.as_fd(); 100]);
-        assert!(refusal(&clients[3]).contains("still being closed"));
-        assert_eq!(netd.end().hostile, 3);
+        // A child of another test that has the socket, too, would be the last to close it.
+        while_none_starts(|| {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let (stream, _other) = slow_to_close(&listener);
+            let clients: Vec<Connection> = (0..4).map(|_| netd.connect()).collect();
+            netd.is_last_to_close(stream, &clients[0]);
+            while let Some((message, _)) = next(&clients[0]) {
+                assert!(matches!(message, Message::Refused { .. }), "{message:?}");
+            }
+            let other = UnixDatagram::unbound().unwrap();
+            for client in &clients[1..3] {
+                send_bytes(client, b"x", &vec![other.as_fd(); 100]);
+                while next(client).is_some() {}
+            }
+            assert!(how_often_open(&other) > 100, "they wait behind the first");
+            send_bytes(&clients[3], b"x", &vec![other.as_fd(); 100]);
+            assert!(refusal(&clients[3]).contains("still being closed"));
+            assert_eq!(netd.end().hostile, 3);
+        });
     });
 }
 
