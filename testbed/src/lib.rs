@@ -11,7 +11,7 @@ pub mod vlan;
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Child, Command};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -144,7 +144,7 @@ impl Pair {
         let middle = self.middle.as_ref().expect("there is a switch");
         setns(middle, CloneFlags::CLONE_NEWNET).expect("the namespace is there");
         let show = || Command::new("bridge").args(["mdb", "show"]).output();
-        let shown = while_none_starts(show).expect("iproute2");
+        let shown = starts(show).expect("iproute2");
         let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
         let port = format!("to-{}", end.name());
         let of = shown.lines().filter(|line| line.contains(&format!("port {port} ")));
@@ -183,7 +183,7 @@ pub fn has_program(interface: &str) -> bool {
 /// What iproute2 shows of an interface in this thread's namespace.
 fn shown(name: &str) -> String {
     let show = || Command::new("ip").args(["-o", "link", "show", name]).output();
-    let shown = while_none_starts(show).expect("iproute2");
+    let shown = starts(show).expect("iproute2");
     String::from_utf8_lossy(&shown.stdout).into_owned()
 }
 
@@ -214,25 +214,31 @@ pub fn give_up_privileges() {
     set_capabilities(None, sets).expect("who has some may have none");
 }
 
-/// Whoever starts a program has this.
-static STARTS: Mutex<()> = Mutex::new(());
+/// Whoever starts a program reads this.
+static STARTS: RwLock<()> = RwLock::new(());
 
 /// Does something while the test bed starts no program in any thread: what is open here a child has, too, until it is its
 /// program.
 pub fn while_none_starts<R>(act: impl FnOnce() -> R) -> R {
-    let _none = STARTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _none = STARTS.write().unwrap_or_else(PoisonError::into_inner);
     act()
+}
+
+/// Starts a program, of which this is the call.
+pub fn starts<R>(program: impl FnOnce() -> R) -> R {
+    let _one = STARTS.read().unwrap_or_else(PoisonError::into_inner);
+    program()
 }
 
 /// Runs iproute2 in this thread's namespace.
 pub fn ip(words: &str) {
     let run = || Command::new("ip").args(words.split_whitespace()).status();
-    let status = while_none_starts(run).expect("iproute2");
+    let status = starts(run).expect("iproute2");
     assert!(status.success(), "ip {words}");
 }
 
 fn nft(words: &str) {
-    let status = while_none_starts(|| Command::new("nft").arg(words).status()).expect("nftables");
+    let status = starts(|| Command::new("nft").arg(words).status()).expect("nftables");
     assert!(status.success(), "nft {words}");
 }
 

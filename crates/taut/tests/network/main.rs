@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, unshare};
 use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Qos};
+use taut_testbed::starts;
 
 /// For what takes milliseconds when nothing else runs on the machine.
 const SOON: Duration = Duration::from_secs(10);
@@ -62,7 +63,8 @@ impl Host {
     fn ip(&self, arguments: &str) {
         let arguments = arguments.to_owned();
         self.on(move || {
-            let status = Command::new("ip").args(arguments.split_whitespace()).status().expect("iproute2");
+            let status =
+                starts(|| Command::new("ip").args(arguments.split_whitespace()).status()).expect("iproute2");
             assert!(status.success(), "ip {arguments}");
         });
     }
@@ -88,7 +90,8 @@ impl Host {
                 format!("add chain netdev t in {hook} {cable} priority 0; }}"),
                 format!("add rule netdev t in {rule}"),
             ] {
-                let status = Command::new("nft").args(rule.split_whitespace()).status().expect("nftables");
+                let status =
+                    starts(|| Command::new("nft").args(rule.split_whitespace()).status()).expect("nftables");
                 assert!(status.success(), "nft {rule}");
             }
         });
@@ -101,7 +104,8 @@ impl Host {
 
     /// The count; see [`Host::count_samples`].
     fn counted(&self) -> u64 {
-        let shown = self.on(|| Command::new("nft").args(["list", "table", "netdev", "t"]).output());
+        let shown =
+            self.on(|| starts(|| Command::new("nft").args(["list", "table", "netdev", "t"]).output()));
         let text = String::from_utf8(shown.expect("nftables").stdout).expect("text");
         let count = text.split("packets ").nth(1).and_then(|rest| rest.split(' ').next());
         count.and_then(|count| count.parse().ok()).expect("a count")
