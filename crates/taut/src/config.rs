@@ -97,8 +97,8 @@ pub struct Config {
     /// The network interface whose samples go past the kernel's stack by XDP, both ways; empty: none. Discovery,
     /// multicast and what it does not reach go by sockets, so that peers need not do the same. Needs CAP_NET_ADMIN,
     /// CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK (or root), or `taut netd`, which has them; what is refused is said when the
-    /// participant is made. A queue of the interface has one participant, and so has an interface without `taut netd` or without IP. One of
-    /// a VLAN is used by the driver of its parent, with tags, if that can be.
+    /// participant is made. A queue of the interface has one participant, and so has an interface without `taut netd` or
+    /// without IP. One of a VLAN is used by the driver of its parent, with tags, if that can be.
     pub xdp_interface: String,
     /// What is spoken on that interface: UDP over IP, with peers that may use sockets, or frames without IP, with peers
     /// that do the same.

@@ -267,19 +267,21 @@ impl Inner {
                 self.watch.find(ready);
                 return None;
             };
+            let mut awaited = None;
             match self.rhythm.next(now) {
                 Some((from, until)) if from <= now && self.rhythm.may_look(thread_id()) => {
                     return Some((now, until.min(next)));
                 }
                 Some((from, _)) if now < from && from < next => {
                     self.watch.sleep_once_until(now, from, ready);
-                    self.rhythm.note_woken(from, monotonic_now());
+                    awaited = Some(from);
                 }
                 _ => self.watch.sleep_until(now, next, ready),
             }
             if self.rhythm.is_on() {
                 let woken = monotonic_now();
                 self.rhythm.note_sleep(thread_id(), woken.since(now));
+                awaited.into_iter().for_each(|from| self.rhythm.note_woken(from, woken));
                 just_now = Some(woken);
             }
         }
