@@ -21,7 +21,7 @@ use crate::driver::driving::Driving;
 use crate::driver::hand::Hand;
 use crate::driver::holding::Holding;
 use crate::driver::polling::Polling;
-use crate::driver::rhythm::{Rhythm, Steady, longest_look};
+use crate::driver::rhythm::{Rhythm, Steady};
 use crate::driver::role::{Claim, Role};
 use crate::driver::waiting::Spin;
 use crate::driver::watch::Watch;
@@ -31,7 +31,6 @@ use crate::lanes::local::Joins;
 use crate::lanes::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
 use crate::net::ports::Ports;
 use crate::process::{Process, forked};
-use crate::scheduling::DeadlineScheduling;
 use crate::write::burst;
 use crate::write::goodbye::Silent;
 use crate::write::left::Left;
@@ -140,20 +139,12 @@ pub struct Stats {
 }
 
 /// Is this what can be had together?
-pub(crate) fn check(config: &ExecutorConfig) -> Result<()> {
+fn check(config: &ExecutorConfig) -> Result<()> {
     if config.driver == Driver::Inline && config.scheduling.is_any() {
         let text = "driver_priority, driver_deadline, driver_cpus: the inline driver has no thread; they are for your own";
         return Err(Error::BadParameter(text.into()));
     }
-    let look = longest_look(config.wake_ahead);
-    match config.scheduling.deadline {
-        // It would be stopped just before what it looks for comes.
-        Some(DeadlineScheduling { runtime, .. }) if runtime <= look => Err(Error::BadParameter(format!(
-            "driver_deadline, wake_ahead: a look for a sample lasts up to {look}, and the driver's thread has {runtime} of each \
-             period: give it more than both it and its steps take, or leave wake_ahead off"
-        ))),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 impl Executor {

@@ -38,7 +38,7 @@ pub use config::{
     DEFAULT_ANNOUNCEMENT_PERIOD, DEFAULT_LEASE_DURATION, DpdkChoice, Driver, ExecutorConfig, FramesChoice,
     LaneMemory, XdpChoice, XdpLayer,
 };
-pub use driver::rhythm::Steady;
+pub use driver::rhythm::{Steady, longest_look};
 pub use driver::waiting::{DEFAULT_SPIN, ends};
 pub use executor::{Executor, Stats};
 pub use hooks::{Listener, Waits, to_log};

@@ -14,9 +14,9 @@ use crate::clock::monotonic_now;
 use crate::driver::drive::HEARS_AFTER;
 use crate::driver::role::Claim;
 use crate::driver::watch::Readable;
-use crate::executor::{Inner, check};
+use crate::executor::Inner;
 use crate::executor_tests::{config, endpoint, take, with_both_ends, write};
-use crate::{DeadlineScheduling, Driver, Executor, ExecutorConfig, Scheduling};
+use crate::{Driver, Executor, ExecutorConfig};
 
 /// The socket of samples that nobody looks at but by the kernel: the other one is that of critical ones.
 const BESIDE: u64 = Direct::SOURCE as u64 + 1;
@@ -117,21 +117,6 @@ fn who_expects_a_sample_looks_for_it_from_before_until_after() {
         let steady = executor.stats().steady;
         assert_eq!(steady.map(|of| (of.awake, of.missed > 0)), looks.then_some((0, true)), "{steady:?}");
     }
-}
-
-/// The kernel would stop it just before what it looks for comes.
-#[test]
-fn a_deadline_has_more_runtime_than_a_look_takes() {
-    let us = Duration::from_micros;
-    let with = |wake_ahead, runtime| {
-        let deadline =
-            Some(DeadlineScheduling { runtime: us(runtime), deadline: us(1_000), period: us(1_000) });
-        let scheduling = Scheduling { deadline, ..Scheduling::default() };
-        check(&ExecutorConfig { wake_ahead: us(wake_ahead), scheduling, ..ExecutorConfig::default() })
-    };
-    let told = with(100, 400).unwrap_err().to_string();
-    assert!(told.contains("driver_deadline, wake_ahead: a look for a sample lasts up to 400"), "{told}");
-    assert_eq!((with(100, 401).is_ok(), with(0, 2).is_ok()), (true, true));
 }
 
 /// Whatever anybody sends comes by the same socket.

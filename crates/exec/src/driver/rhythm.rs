@@ -85,8 +85,8 @@ pub struct Steady {
     pub late: Duration,
 }
 
-/// How long a look lasts at most, of who is awake so much ahead.
-pub(crate) fn longest_look(ahead: Duration) -> Duration {
+/// How long a look for a sample that is expected lasts at most, of who is awake so much ahead; zero if none is looked for.
+pub fn longest_look(ahead: Duration) -> Duration {
     if ahead > Duration::ZERO { Duration(ahead.times(2).0.saturating_add(LATEST.0)) } else { Duration::ZERO }
 }
 

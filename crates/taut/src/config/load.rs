@@ -9,6 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use taut_base::{Error, Result};
+use taut_exec::{DeadlineScheduling, longest_look};
 
 use super::ranges::RANGES;
 use super::settings::{Row, Set, TABLE, closest};
@@ -77,8 +78,14 @@ pub(super) fn check(config: &Config) -> Result<()> {
 
 /// How the driver's thread is scheduled. The system would refuse it too, and would name a privilege that does not help.
 fn check_driver(config: &Config) -> Result<()> {
-    if config.driver_deadline.is_none() {
-        return Ok(());
+    let Some(DeadlineScheduling { runtime, .. }) = config.driver_deadline else { return Ok(()) };
+    let look = longest_look(config.wake_ahead);
+    // It would be stopped just before what it looks for comes.
+    if runtime <= look {
+        return Err(Error::BadParameter(format!(
+            "driver_deadline and wake_ahead: a look for a sample lasts up to {look}, and the driver's thread has {runtime} of \
+             each period; give it more than both it and its steps take, or leave wake_ahead off"
+        )));
     }
     if config.driver_priority > 0 {
         return Err(Error::BadParameter(format!(
@@ -317,6 +324,11 @@ mod tests {
         assert!(text.contains("driver_priority = 4: a thread has either a priority or a deadline"), "{text}");
         let text = refused(&[deadline, ("TAUT_DRIVER_CPUS", "0")]);
         assert!(text.contains("driver_cpus = [0]: a thread with a deadline runs on all"), "{text}");
+        let text = refused(&[("TAUT_DRIVER_DEADLINE", "400us/1ms/1ms"), ("TAUT_WAKE_AHEAD", "100us")]);
+        assert!(text.contains("a look for a sample lasts up to 400"), "{text}");
+        let enough = [("TAUT_DRIVER_DEADLINE", "401us/1ms/1ms"), ("TAUT_WAKE_AHEAD", "100us")];
+        let file = File::new("enough", "");
+        load(Some(&file.0), &environment(&enough)).unwrap();
         let text = refused(&[("TAUT_CRITICAL_PORT", "7410"), ("TAUT_DOMAIN", "2")]);
         assert!(text.contains("of domain 0 have by the standard: choose another, as 7902"), "{text}");
         let text = refused(&[("TAUT_DPDK_ADDRESS", "10.0.0.2/24")]);
