@@ -109,7 +109,8 @@ pub struct DoctorArguments {
     /// Print each finding and each change as a JSON object
     #[arg(long)]
     pub json: bool,
-    /// Measure the real-time throttle too: a thread spins under SCHED_FIFO for 1.1 s
+    /// Measure the real-time throttle and whether a processor stands still too: a thread spins under SCHED_FIFO for 1.1 s
+    /// and for 0.5 s
     #[arg(long)]
     pub measure: bool,
     /// Mend until the next reboot what is safe to: values in /proc/sys, /proc/irq and /sys, a route, rules of nftables

@@ -1,9 +1,9 @@
 //! `taut doctor --measure`: a loop under SCHED_FIFO that the kernel stops, as its files say, is seen to stop. A binary of its
 //! own: whatever else needed the last processor would wait for the loop.
 
-use std::process::{Command, Stdio};
+mod measured;
 
-use serde_json::Value;
+use measured::measure;
 
 /// A time that only who is stopped takes. *Units*: ms.
 const STOP_MS: f64 = 20.0;
@@ -11,22 +11,6 @@ const STOP_MS: f64 = 20.0;
 const KEPT_MS: f64 = 40.0;
 /// What begins right before the loop does may end right behind it.
 const TRIES: usize = 3;
-
-/// What `taut doctor --measure` has seen, by the name of the finding.
-fn measure() -> impl Fn(&str) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_taut"));
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TAUT_")) {
-        command.env_remove(name);
-    }
-    command.env("HOME", "/nonexistent").env_remove("XDG_CONFIG_HOME").stdin(Stdio::null());
-    command.args(["--interface", "lo", "--domain", "187", "doctor", "--json", "--measure"]);
-    let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
-    move |name| {
-        let mut findings = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let found = findings.find(|finding| finding["name"] == name);
-        found.unwrap_or_else(|| panic!("no {name} in {text}"))["seen"].as_str().unwrap().to_owned()
-    }
-}
 
 /// The number in front of the unit.
 fn ms(text: &str) -> f64 {

@@ -12,8 +12,8 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use taut::DeadlineScheduling;
 use thread_priority::{
-    DeadlineFlags, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
-    set_thread_priority_and_policy, thread_native_id,
+    DeadlineFlags, NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ThreadPriority,
+    ThreadPriorityValue, ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id,
 };
 
 use super::power::{MANY_MISSED, MISSED, Measured, Waking};
@@ -151,16 +151,18 @@ pub fn fifo(priority: u8) -> Result<(), String> {
 }
 
 fn set_fifo(priority: u8) -> Result<(), String> {
-    let value = ThreadPriorityValue::try_from(priority)?;
+    let value = ThreadPriority::Crossplatform(ThreadPriorityValue::try_from(priority)?);
     let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
-    let set =
-        set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Crossplatform(value), policy);
-    set.map_err(|error| {
+    set_policy(value, policy, &format!("SCHED_FIFO {priority}"))
+}
+
+fn set_policy(value: ThreadPriority, policy: ThreadSchedulePolicy, named: &str) -> Result<(), String> {
+    set_thread_priority_and_policy(thread_native_id(), value, policy).map_err(|error| {
         let why = match error {
             thread_priority::Error::OS(errno) => io::Error::from_raw_os_error(errno).to_string(),
             other => format!("{other:?}"),
         };
-        format!("sched_setscheduler SCHED_FIFO {priority}: {why}")
+        format!("sched_setscheduler {named}: {why}")
     })
 }
 
@@ -208,11 +210,11 @@ pub fn stall() -> Result<Duration, String> {
             Ok(())
         });
         let spinner = scope.spawn(|| {
-            let first = pin(cpu).and_then(|()| set_fifo(1));
+            let first = pin(cpu).and_then(|()| fifo_here());
             both_there.wait();
             let longest = first.map(|()| {
                 let begin = Instant::now();
-                longest_pause(|| begin.elapsed())
+                pauses(SPIN, Duration::ZERO, || begin.elapsed()).longest
             });
             over.store(true, Ordering::Relaxed);
             longest
@@ -222,25 +224,50 @@ pub fn stall() -> Result<Duration, String> {
     })
 }
 
-/// The longest time between two looks at a clock that begins at 0, within [`SPIN`].
-fn longest_pause(mut clock: impl FnMut() -> Duration) -> Duration {
-    let (mut before, mut longest) = (Duration::ZERO, Duration::ZERO);
-    while before < SPIN {
+/// What a thread that looks at the clock has missed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Pauses {
+    /// The longest time between two looks.
+    pub longest: Duration,
+    /// All those together that are not too short to count.
+    pub all: Duration,
+}
+
+/// Looks at a clock that begins at 0 for this `span`; what is shorter than `least` counts for the longest time only.
+pub fn pauses(span: Duration, least: Duration, mut clock: impl FnMut() -> Duration) -> Pauses {
+    let (mut before, mut seen) = (Duration::ZERO, Pauses::default());
+    while before < span {
         let now = clock();
-        longest = longest.max(now.saturating_sub(before));
+        let pause = now.saturating_sub(before);
+        seen.longest = seen.longest.max(pause);
+        if pause >= least {
+            seen.all += pause;
+        }
         before = now;
     }
-    longest
+    seen
+}
+
+/// Has the calling thread run before all that is not real-time. The call and why not, if it is refused.
+pub fn fifo_here() -> Result<(), String> {
+    set_fifo(1)
+}
+
+/// Has the calling thread run when nobody else does. The call and why not, if it is refused.
+pub fn idle_here() -> Result<(), String> {
+    let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+    set_policy(ThreadPriority::Min, policy, "SCHED_IDLE")
 }
 
 /// The processors that this process may use, the last one first: the first ones have the machine's own work.
-fn cpus_from_last() -> Result<impl Iterator<Item = usize>, String> {
+pub fn cpus_from_last() -> Result<impl Iterator<Item = usize>, String> {
     let allowed =
         sched_getaffinity(Pid::from_raw(0)).map_err(|errno| format!("sched_getaffinity: {errno}"))?;
     Ok((0..CpuSet::count()).rev().filter(move |cpu| allowed.is_set(*cpu) == Ok(true)))
 }
 
-fn last_cpu() -> Result<usize, String> {
+/// The last processor that this process may use.
+pub fn last_cpu() -> Result<usize, String> {
     cpus_from_last()?.next().ok_or_else(|| "no processor may be used".to_owned())
 }
 
@@ -249,7 +276,8 @@ fn last_cpus() -> Result<[usize; 2], String> {
     cpus.next().zip(cpus.next()).map(Into::into).ok_or_else(|| "there is one processor".to_owned())
 }
 
-fn pin(cpu: usize) -> Result<(), String> {
+/// Has the calling thread run there only.
+pub fn pin(cpu: usize) -> Result<(), String> {
     pin_to(&[cpu])
 }
 
@@ -278,20 +306,24 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_pause_is_told_and_no_other() {
+    fn the_longest_pause_is_told_and_those_that_count() {
         let pause = |stopped_us: &[(usize, u64)]| {
             let (mut looks, mut now_us) = (0, 0);
-            longest_pause(|| {
+            pauses(SPIN, Duration::from_millis(35), || {
                 let stopped = stopped_us.iter().find(|(look, _)| *look == looks);
                 looks += 1;
                 now_us += stopped.map_or(100, |(_, us)| *us);
                 Duration::from_micros(now_us)
             })
         };
-        assert_eq!(pause(&[]), Duration::from_micros(100));
-        assert_eq!(pause(&[(7, 30_000), (9, 49_900), (11, 40_000)]), Duration::from_micros(49_900));
-        assert_eq!(pause(&[(10_999, 50_000)]), Duration::from_millis(50), "it begins within the time");
-        assert_eq!(pause(&[(11_000, 50_000)]), Duration::from_micros(100), "it begins behind it");
+        let seen = |longest, all| Pauses {
+            longest: Duration::from_micros(longest),
+            all: Duration::from_micros(all),
+        };
+        assert_eq!(pause(&[]), seen(100, 0));
+        assert_eq!(pause(&[(7, 30_000), (9, 49_900), (11, 40_000)]), seen(49_900, 89_900));
+        assert_eq!(pause(&[(10_999, 50_000)]), seen(50_000, 50_000), "it begins within the time");
+        assert_eq!(pause(&[(11_000, 50_000)]), seen(100, 0), "it begins behind it");
     }
 
     #[test]

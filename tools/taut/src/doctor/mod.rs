@@ -20,6 +20,7 @@ mod probe;
 mod route;
 mod scheduling;
 mod sockets;
+mod still;
 mod system;
 mod text;
 
@@ -131,6 +132,7 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
         stall: measure.then(measure::stall),
         clock_ns: measure::clock_ns(),
     };
+    let still = measure.then(|| still::look(cpus));
     let rules = firewall::rules();
     let rules = rules.as_ref().map_err(String::as_str);
     let asked_ports = firewall::Ports {
@@ -149,6 +151,7 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
         ("sockets", sockets::check(system, config.receive_buffer as u64, v6)),
         ("scheduling", scheduling::check(system, config.driver_priority, cpus, &tried)),
         ("scheduling", scheduling::deadline(system, deadline).into_iter().collect()),
+        ("scheduling", still::check(system, still).into_iter().collect()),
         ("power", power::check(system, &measure::waking())),
         ("interrupts", interrupts::check(system, &links, cpus)),
         ("groups", groups::check(system)),

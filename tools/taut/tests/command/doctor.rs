@@ -591,6 +591,8 @@ fn a_user_without_privileges() {
     );
     let throttle = finding(&ended.stdout, "real-time throttle");
     assert!(throttle["seen"].as_str().unwrap().contains("not measured: sched_setscheduler"), "{throttle}");
+    let standing = finding(&ended.stdout, "standing still");
+    assert!(standing["seen"].as_str().unwrap().ends_with("as SCHED_FIFO is not granted"), "{standing}");
     for name in ["multicast test on lo", "unicast test on lo"] {
         assert_eq!(finding(&ended.stdout, name)["state"], "good", "{name} needs no privilege");
     }
