@@ -1,5 +1,5 @@
 //! `taut doctor --measure`: who takes a processor from all others is seen to. A binary of its own: whatever else needed the last
-//! processor would wait for it.
+//! processor would wait for that, and for the doctor, who has it for half a second.
 
 mod measured;
 
@@ -17,6 +17,8 @@ use thread_priority::{
 /// for so long, which is more than the kernel keeps for others.
 const TAKES: Duration = Duration::from_millis(30);
 const LEAVES: Duration = Duration::from_millis(70);
+/// It ends by itself, too, should the test not come to that.
+const MOST: Duration = Duration::from_secs(30);
 
 /// Takes the last processor from all others from time to time, until it is over. `false`: the system does not let it.
 fn take_processor(over: &AtomicBool) -> bool {
@@ -30,7 +32,8 @@ fn take_processor(over: &AtomicBool) -> bool {
     if set_thread_priority_and_policy(thread_native_id(), priority, policy).is_err() {
         return false;
     }
-    while !over.load(Ordering::Relaxed) {
+    let start = Instant::now();
+    while !over.load(Ordering::Relaxed) && start.elapsed() < MOST {
         let begin = Instant::now();
         while begin.elapsed() < TAKES {
             std::hint::spin_loop();
