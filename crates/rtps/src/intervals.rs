@@ -21,7 +21,8 @@ impl IntervalSet {
         self.intervals.is_empty()
     }
 
-    /// Adds `[start, end)`. `false` if that would need more than the cap: nothing is added then.
+    /// Adds `[start, end)`. What needs more than the cap takes the place of the last interval, as what comes first is waited for.
+    /// `false` if it would be the last itself: nothing is added then.
     pub fn insert(&mut self, start: SequenceNumber, end: SequenceNumber) -> bool {
         let (mut start, mut end) = (start.0, end.0);
         if start >= end {
@@ -30,7 +31,10 @@ impl IntervalSet {
         let from = self.intervals.partition_point(|(_, e)| *e < start);
         let to = self.intervals.partition_point(|(s, _)| *s <= end);
         if from == to && self.intervals.len() >= self.cap {
-            return false;
+            if from == self.intervals.len() {
+                return false;
+            }
+            self.intervals.pop();
         }
         for (s, e) in self.intervals.get(from..to).unwrap_or(&[]) {
             start = start.min(*s);
@@ -133,5 +137,9 @@ mod tests {
         assert!(set.insert(sn(1), sn(2)) && set.insert(sn(5), sn(6)) && !set.insert(sn(9), sn(10)));
         assert!(set.insert(sn(2), sn(5)), "what merges needs no room");
         assert_eq!(set.intervals, [(1, 6)]);
+        assert!(set.insert(sn(9), sn(10)) && set.insert(sn(7), sn(8)), "what comes first is waited for");
+        assert_eq!(set.intervals, [(1, 6), (7, 8)]);
+        let mut none = IntervalSet::new(0);
+        assert!(!none.insert(sn(1), sn(2)) && none.is_empty());
     }
 }

@@ -434,6 +434,29 @@ mod tests {
     }
 
     #[test]
+    fn what_all_wait_for_finds_room_though_much_behind_it_will_not_come() {
+        let after = |passed: &dyn Fn(&mut Reader, i64)| {
+            let mut reader = reader();
+            for number in 1..=limits::GAP_INTERVALS as i64 + 40 {
+                arrives(&mut reader, Time(0), 2 * number + 1);
+                passed(&mut reader, 2 * number + 2);
+            }
+            arrives(&mut reader, Time(0), 1);
+            passed(&mut reader, 2);
+            proxy(&mut reader).next_expected()
+        };
+        let by_gap = after(&|reader, number| {
+            proxy(reader).on_gap(Time(0), &gap(number..number + 1), &mut |offer| *offer = None);
+        });
+        let by_data = after(&|reader, number| {
+            proxy(reader).pass_over(Time(0), SequenceNumber(number), &mut |offer| *offer = None);
+        });
+        // Of those behind, as many as there is room for are known; the next one is asked for.
+        let known = 2 * limits::GAP_INTERVALS as i64 + 1;
+        assert!(by_gap >= SequenceNumber(known) && by_data == by_gap, "{by_gap:?}, {by_data:?}");
+    }
+
+    #[test]
     fn what_will_not_come_is_not_left_undelivered() {
         let mut reader = reader();
         let left = |reader: &mut Reader| proxy(reader).undelivered().map(|left| left.count());
