@@ -487,7 +487,9 @@ impl Outlet {
     #[inline(never)]
     fn ring_or_rest(&mut self, write: &Write, inner: &Inner) {
         let (now, may_rest) = (write.called, self.may_rest && write.kind == ChangeKind::Alive);
-        if may_rest && self.wakes.goes_on(self.last, now) {
+        // Whoever drives may have woken them meanwhile, and they sleep again: then nobody else will.
+        let is_left = || self.route.left_asleep.load(Ordering::SeqCst) != Time::NEVER.0;
+        if may_rest && self.wakes.goes_on(self.last, now) && is_left() {
             return;
         }
         let until = self.wakes.allows(self.last, now).filter(|_| may_rest);

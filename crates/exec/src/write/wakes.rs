@@ -354,6 +354,24 @@ mod executor_tests {
     }
 
     #[test]
+    fn who_was_woken_meanwhile_and_sleeps_again_is_woken() {
+        let (executor, writer, _) = executor_with_lanes();
+        let mut outlet = executor.outlet(writer, &DataWriterQos::default()).unwrap();
+        executor.inner.role.claim();
+        let driving = Driving::new(&executor.inner);
+        let before = until_left_asleep(&executor, &mut outlet);
+        // However slow this machine is, the writer would leave asleep for longer.
+        outlet.wakes.rest = Some((SequenceNumber(i64::MAX), Time::NEVER));
+        drop(driving);
+        assert_eq!(executor.stats().kicks, before + 1, "who drives no longer has woken him");
+        executor.inner.bell.disarm();
+        executor.inner.bell.arm();
+        write(&executor, &mut outlet, 0);
+        assert_eq!(executor.stats().kicks, before + 2, "nobody else would");
+        assert!(!outlet.wakes.is_owed());
+    }
+
+    #[test]
     fn a_writer_that_waits_or_goes_wakes_who_is_left_asleep() {
         let (executor, writer, _) = executor_with_lanes();
         let mut outlet = executor.outlet(writer, &DataWriterQos::default()).unwrap();
