@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::{End, Pair, ip, set_feature, with_pair};
+use crate::{End, Pair, ip, set_feature, starts, with_pair};
 
 /// That of an end: of network 5, unless it was made otherwise.
 pub fn name(end: End) -> String {
@@ -33,13 +33,14 @@ pub fn count_tags(pair: &Pair, end: End, tags: &[String]) {
         end.name()
     );
     tags.iter().for_each(|tag| words += &format!("add rule netdev tags come {tag} counter;"));
-    assert!(Command::new("nft").arg(words).status().expect("nftables").success());
+    assert!(starts(|| Command::new("nft").arg(words).status()).expect("nftables").success());
 }
 
 /// The counts, in the same order.
 pub fn counted(pair: &Pair, end: End) -> Vec<u64> {
     pair.enter(end);
-    let listed = Command::new("nft").args(["list", "table", "netdev", "tags"]).output().expect("nftables");
+    let list = || Command::new("nft").args(["list", "table", "netdev", "tags"]).output();
+    let listed = starts(list).expect("nftables");
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
     let counts = listed.split("counter packets ").skip(1).filter_map(|rest| rest.split(' ').next());
     counts.map(|count| count.parse().unwrap()).collect()
@@ -51,7 +52,7 @@ pub fn with_vlans(name: &str, test: impl FnOnce(&Pair) + Send + 'static) {
     with_pair(name, ["", ""], move |pair| {
         pair.enter(End::A);
         let probe = ["link", "add", "link", "xa", "name", "probe", "type", "vlan", "id", "7"];
-        let made = Command::new("ip").args(probe).output().expect("iproute2");
+        let made = starts(|| Command::new("ip").args(probe).output()).expect("iproute2");
         let told = String::from_utf8_lossy(&made.stderr);
         if told.contains("Unknown device type") {
             return println!(

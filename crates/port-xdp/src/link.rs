@@ -113,7 +113,7 @@ mod tests {
 
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     use nix::sys::socket::{setsockopt, sockopt::RcvBuf};
-    use taut_testbed::{End, ip, with_pair};
+    use taut_testbed::{End, ip, starts, with_pair};
     use taut_xdp::Interface;
 
     use super::*;
@@ -130,7 +130,8 @@ mod tests {
 
     /// Has the interface change so often that the socket does not hold what is told of it.
     fn change_too_often() {
-        let mut child = Command::new("ip").args(["-batch", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+        let batch = || Command::new("ip").args(["-batch", "-"]).stdin(Stdio::piped()).spawn();
+        let mut child = starts(batch).unwrap();
         let lines = "link set xa mtu 1400\nlink set xa mtu 1500\n".repeat(200);
         child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
         assert!(child.wait().unwrap().success());
