@@ -13,7 +13,7 @@ use crate::{DataReader, Topic};
 /// The samples of a topic for which an expression holds.
 ///
 /// *Semantics*: a sample that does not pass is as if it was never written: it takes no place in a history
-/// and wakes nobody. An instance's end is told whether or not its samples passed. A comparison with a member
+/// and wakes nobody. An instance's end is told once a sample of it has passed. A comparison with a member
 /// that a sample has not (an optional one that is absent, an element behind the last) is false. *Cost*: the
 /// reader decodes each sample once more.
 ///

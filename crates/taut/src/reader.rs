@@ -256,8 +256,7 @@ impl<T: DdsType> DataReader<T> {
     }
 
     /// SAMPLE_LOST: samples that were lost on their way, and those that are none of the reader's type, as soon as that is
-    /// seen: when they come if it is their key that cannot be read, else when they are taken, of which no listener is told. Its changes
-    /// count from 0 again.
+    /// seen: when they come if it is their key that cannot be read, else when they are taken. Its changes count from 0 again.
     ///
     /// ```
     /// # use taut::{Config, DdsType, DomainParticipant, Duration, Qos};
