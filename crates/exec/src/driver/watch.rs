@@ -355,7 +355,7 @@ mod tests {
 
     use super::{ALONE, FINDS, Readable};
     use crate::clock::monotonic_now;
-    use crate::executor::Inner;
+    use crate::executor::{Executor, Inner};
     use crate::executor_tests::executor;
     use crate::net::network::HOSTS;
     use crate::net::ports::HAND;
@@ -368,6 +368,15 @@ mod tests {
         UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&[0], to.socket_addr().unwrap()).unwrap();
     }
 
+    /// An executor that has heard what its start has sent to itself: a turn asks the kernel to watch again.
+    fn settled() -> Executor {
+        let (executor, _, _) = executor();
+        while executor.inner.glance(monotonic_now()).is_any() {
+            executor.run_once(Some(taut_base::Time(0))).unwrap();
+        }
+        executor
+    }
+
     fn find(inner: &Inner) -> Readable {
         let mut ready = Readable::default();
         inner.watch.find(&mut ready);
@@ -376,12 +385,8 @@ mod tests {
 
     #[test]
     fn what_is_looked_at_is_watched_again_by_who_sleeps() {
-        let (executor, _, _) = executor();
+        let executor = settled();
         let inner = &executor.inner;
-        // What its start has sent to itself.
-        while inner.glance(monotonic_now()).is_any() {
-            executor.run_once(Some(taut_base::Time(0))).unwrap();
-        }
         inner.watch.attend(&mut Readable::default());
         for _ in 1..ALONE {
             inner.watch.note_look();
@@ -396,16 +401,12 @@ mod tests {
 
     #[test]
     fn what_is_found_before_a_sleep_some_times_is_not_watched_until_the_next() {
-        let (executor, _, _) = executor();
+        let executor = settled();
         let inner = &executor.inner;
-        inner.watch.attend(&mut Readable::default());
         for finds in [FINDS - 1, FINDS] {
             inner.watch.attend(&mut Readable::default());
             (0..finds).for_each(|_| inner.watch.note_find());
             assert_eq!(inner.watch.looks.load(Ordering::Relaxed) < ALONE, finds < FINDS);
-        }
-        while inner.glance(monotonic_now()).is_any() {
-            executor.run_once(Some(taut_base::Time(0))).unwrap();
         }
         send(inner);
         assert!(!find(inner).has(SOURCE));
