@@ -116,6 +116,9 @@ pub const DEAF_QUESTIONS: u32 = 16;
 
 /// Changes that a reader holds per writer while an earlier one is missing; beyond, the last ones are asked for again.
 pub const PENDING_CHANGES: usize = 2_048;
+/// The same in bytes; at least one change is held. Lower has more of a stream of large samples sent again after a loss, higher
+/// lets a writer fill this side's memory while nobody takes.
+pub const PENDING_BYTES: usize = WINDOW_BYTES;
 /// Intervals of irrelevant numbers kept per writer.
 pub const GAP_INTERVALS: usize = 256;
 /// Samples in assembly per writer.

@@ -5,6 +5,7 @@
 
 mod lane;
 mod reassembly;
+mod waiting;
 mod writer_proxy;
 
 use std::collections::VecDeque;

@@ -11,6 +11,7 @@ use taut_qos::Liveliness;
 use taut_wire::{Gap, Heartbeat};
 
 use super::reassembly::{Assembly, FragmentInfo};
+use super::waiting::Waiting;
 use crate::anatomy::Clock;
 use crate::answers::Answers;
 use crate::history_cache::CacheChange;
@@ -65,7 +66,7 @@ pub struct WriterProxy {
     begin: SequenceNumber,
     last_available: SequenceNumber,
     /// Arrived, but an earlier one is missing or the cache is full.
-    pending: BTreeMap<SequenceNumber, CacheChange>,
+    pending: Waiting,
     /// The last of them that has come another way than the protocol. Its writer may have it no longer.
     last_put_back: SequenceNumber,
     irrelevant: IntervalSet,
@@ -115,7 +116,7 @@ impl WriterProxy {
             next: SequenceNumber::FIRST,
             begin: SequenceNumber::FIRST,
             last_available: SequenceNumber::ZERO,
-            pending: BTreeMap::new(),
+            pending: Waiting::default(),
             last_put_back: SequenceNumber::ZERO,
             irrelevant: IntervalSet::new(limits::GAP_INTERVALS),
             heartbeat_count: None,
@@ -156,7 +157,7 @@ impl WriterProxy {
     }
 
     fn knows_behind(&self, number: SequenceNumber) -> bool {
-        self.pending.contains_key(&number) || self.irrelevant.contains(number)
+        self.pending.contains(number) || self.irrelevant.contains(number)
     }
 
     /// Is there something to know of changes that are not next?
@@ -185,14 +186,12 @@ impl WriterProxy {
             self.note_answer(time, !had_begun);
         }
         if number != self.next || self.held {
-            if self.pending.len() < limits::PENDING_CHANGES || self.gives_way_to(number) {
-                self.put_back(number, offer);
-            }
+            self.hold(number, offer);
             return 0;
         }
         deliver(offer);
         if offer.is_some() {
-            self.put_back(number, offer);
+            self.put_back(offer);
         } else {
             self.next = number.next();
         }
@@ -200,21 +199,25 @@ impl WriterProxy {
         0
     }
 
-    /// As many wait as may. Is there one behind this change that can be asked for again? It goes, so that neither what runs
-    /// ahead nor made-up numbers keep out what is missing.
+    /// A change waits for others. Where there is no room for it, those behind it that can be asked for again go, so that
+    /// neither what runs ahead nor made-up numbers keep out what is missing.
     #[cold]
-    #[inline(never)]
-    fn gives_way_to(&mut self, number: SequenceNumber) -> bool {
+    fn hold(&mut self, number: SequenceNumber, offer: &mut Offer) {
+        let bytes = offer.as_ref().map_or(0, |change| change.payload.len());
         let stays = number.max(self.last_put_back);
-        let is_behind = self.pending.last_key_value().is_some_and(|(last, _)| *last > stays);
-        is_behind && self.pending.pop_last().is_some()
+        while !self.pending.has_room(bytes) {
+            if !self.pending.drop_last_behind(stays) {
+                return;
+            }
+        }
+        self.put_back(offer);
     }
 
-    /// A change waits for others, or for room.
+    /// A change waits for room in the cache, or has been given one here.
     #[cold]
-    fn put_back(&mut self, number: SequenceNumber, offer: &mut Offer) {
+    fn put_back(&mut self, offer: &mut Offer) {
         if let Some(change) = offer.take() {
-            self.pending.insert(number, change);
+            self.pending.insert(change);
         }
     }
 
@@ -232,11 +235,12 @@ impl WriterProxy {
             let number = change.sequence_number;
             self.last_available = self.last_available.max(number);
             self.last_put_back = self.last_put_back.max(number);
-            if self.pending.contains_key(&number) {
+            if self.pending.contains(number) {
                 continue;
             }
-            if self.pending.len() < limits::PENDING_CHANGES || self.gives_way_to(number) {
-                self.pending.insert(number, change);
+            // Their bytes are held by the lane or here.
+            if self.pending.has_place() || self.pending.drop_last_behind(self.last_put_back) {
+                self.pending.insert(change);
             } else {
                 // Where that cannot be kept it is asked for, and missed as others are.
                 lost = lost.saturating_add(u64::from(self.irrelevant.insert(number, number.next())));
@@ -386,13 +390,13 @@ impl WriterProxy {
             if self.pending.is_empty() || self.held {
                 return;
             }
-            let mut offer = self.pending.remove(&self.next);
+            let mut offer = self.pending.remove(self.next);
             if offer.is_none() {
                 return;
             }
             deliver(&mut offer);
             if let Some(change) = offer {
-                self.pending.insert(self.next, change);
+                self.pending.insert(change);
                 return;
             }
             self.next = self.next.next();
@@ -405,9 +409,9 @@ impl WriterProxy {
         let nothing_came = self.begin == self.next;
         let passed = self.irrelevant.pass(self.next);
         if passed > self.next
-            && let Some((arrived, _)) = self.pending.range(self.next..passed).next()
+            && let Some(arrived) = self.pending.first_in(self.next..passed)
         {
-            self.next = *arrived;
+            self.next = arrived;
             self.irrelevant.insert(arrived.next(), passed);
         } else {
             self.next = passed;
@@ -419,7 +423,7 @@ impl WriterProxy {
 
     /// Does a change wait for room in the cache?
     pub fn is_blocked(&self) -> bool {
-        !self.held && self.pending.contains_key(&self.next)
+        !self.held && self.pending.contains(self.next)
     }
 
     /// Does a HEARTBEAT only say what is known: that all has come, while nothing is to be answered? It is noted then, and
@@ -454,7 +458,7 @@ impl WriterProxy {
             return 0;
         }
         // The writer knows best what it has: an earlier message that said more was not its own.
-        let held = self.pending.last_key_value().map_or(SequenceNumber::ZERO, |(number, _)| *number);
+        let held = self.pending.last().unwrap_or(SequenceNumber::ZERO);
         self.last_available = heartbeat.last_sn.max(held);
         // What the writer had dropped before this side listened is not lost. One that awaits its greeting has heard of others.
         let has_been_told = !is_first && !self.awaits_greeting;
@@ -470,7 +474,7 @@ impl WriterProxy {
         // of it, though it came here too. One that has more to say is none: it says what can still be had.
         if heartbeat.reader_id != EntityId::UNKNOWN && std::mem::take(&mut self.awaits_greeting) {
             if heartbeat.last_sn < heartbeat.first_sn {
-                self.pending.retain(|number, _| *number >= first);
+                self.pending.remove_before(first);
             }
             if std::mem::take(&mut self.held) {
                 self.repeat_at = Time::NEVER;
@@ -500,9 +504,9 @@ impl WriterProxy {
         if self.next > self.begin {
             return self.next.prev();
         }
-        let waiting = self.pending.keys().next().into_iter().chain(self.assemblies.keys().next());
+        let waiting = self.pending.first().into_iter().chain(self.assemblies.keys().next().copied());
         let first = waiting.min().filter(|_| !self.held);
-        first.map_or(SequenceNumber(i64::MAX), |number| number.prev())
+        first.map_or(SequenceNumber(i64::MAX), SequenceNumber::prev)
     }
 
     /// The writer has nothing below `first` any more: delivers what has arrived of it, counts the
@@ -511,7 +515,7 @@ impl WriterProxy {
         let mut lost = 0_u64;
         while self.next < first {
             self.pass_irrelevant();
-            let stop = self.pending.first_key_value().map_or(first, |(number, _)| (*number).min(first));
+            let stop = self.pending.first().map_or(first, |number| number.min(first));
             if self.next < stop {
                 lost = lost.saturating_add(u64::try_from(stop.0.saturating_sub(self.next.0)).unwrap_or(0));
                 self.next = stop;
@@ -715,7 +719,7 @@ impl WriterProxy {
         if next > self.next {
             self.next = next;
             self.last_available = self.last_available.max(next.prev());
-            self.pending.retain(|number, _| *number >= next);
+            self.pending.remove_before(next);
             self.assemblies.retain(|number, _| *number >= next);
         }
     }
@@ -731,7 +735,7 @@ impl WriterProxy {
         left.insert(self.next, self.last_available.next());
         self.irrelevant.iter().for_each(|(start, end)| left.remove(start, end));
         // What has come is there, though its writer had it no longer.
-        self.pending.keys().for_each(|number| _ = left.insert(*number, number.next()));
+        self.pending.numbers().for_each(|number| _ = left.insert(*number, number.next()));
         Some(left)
     }
 

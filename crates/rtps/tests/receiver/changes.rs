@@ -77,6 +77,37 @@ fn what_is_far_ahead_gives_way_to_what_comes_next() {
     }
 }
 
+/// Payloads of this size, so that bytes are the bound and not their number.
+const LARGE: usize = 60_000;
+
+#[test]
+fn what_waits_for_a_change_is_bounded_in_bytes_and_the_rest_is_asked_for_again() {
+    let fit = i64::try_from(limits::PENDING_BYTES / LARGE).unwrap();
+    let all = fit + 50;
+    let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+    matched_reader(&mut participant, ReliabilityKind::Reliable, &mut sink);
+    let large = |number| data(number, &[], PayloadKind::Data, &[0; LARGE]);
+    // The last of them give way to what is before them.
+    for number in (3..=all).chain([2, 1]) {
+        participant.on_frame(Time(0), &large(number), &mut sink);
+    }
+    assert!(sink.0.iter().map(|(_, number)| *number).eq(1..=fit + 1), "{} of {all}", sink.0.len());
+    for number in fit + 2..=all {
+        participant.on_frame(Time(0), &large(number), &mut sink);
+    }
+    assert!(sink.0.iter().map(|(_, number)| *number).eq(1..=all), "{} of {all}", sink.0.len());
+}
+
+#[test]
+fn one_change_may_wait_whatever_its_size() {
+    let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+    matched_reader(&mut participant, ReliabilityKind::Reliable, &mut sink);
+    let huge = vec![0; limits::PENDING_BYTES + 1];
+    participant.on_frame(Time(0), &data(2, &[], PayloadKind::Data, &huge), &mut sink);
+    participant.on_frame(Time(0), &data(1, &[], PayloadKind::Data, &[0; 4]), &mut sink);
+    assert!(sink.0.iter().map(|(_, number)| *number).eq(1..=2));
+}
+
 /// A reader leaves the lane of [`WRITER`]: all below `next` has come through it, and so have these, which wait.
 fn leave_lane(
     participant: &mut Participant,
