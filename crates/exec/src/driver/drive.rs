@@ -208,13 +208,18 @@ impl Inner {
     #[inline]
     fn sort(&self, ready: &mut Readable) {
         if ready.take_rung() {
-            // Whoever writes from here on rings again.
-            self.bell.disarm();
-            self.doors.note_rung();
-            // A neighbour may have rung for what a thread waits for that does not drive.
-            if self.role.has_followers() {
-                self.role.tell_followers();
-            }
+            self.note_rung();
+        }
+    }
+
+    /// Somebody has rung whoever drives, in whichever way.
+    pub fn note_rung(&self) {
+        // Whoever writes from here on rings again.
+        self.bell.disarm();
+        self.doors.note_rung();
+        // A neighbour may have rung for what a thread waits for that does not drive.
+        if self.role.has_followers() {
+            self.role.tell_followers();
         }
     }
 

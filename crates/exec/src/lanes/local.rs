@@ -258,7 +258,7 @@ impl Inner {
         self.peek(|core| {
             if !is_matched(&core.participant, writer, reader) {
                 other.joins.offers.lock().remove(&(writer, reader));
-                route.remove(reader);
+                self.end_reading(&route, reader);
             }
         });
     }
@@ -333,13 +333,13 @@ impl Inner {
         };
         if !from.pairs.is((writer, reader), |stage| matches!(stage, Stage::Begun)) {
             // The pair is no longer matched: nobody would take the reader away again.
-            return route.remove(reader);
+            return self.end_reading(&route, reader);
         }
         fail::point(Point::BeforeBegin);
         if !self.say(from, &Message::Begin { writer, reader, number }, None) {
             // It never attaches, and the lane would wait for it: by UDP, then.
             self.neighbours.doubt();
-            route.remove(reader);
+            self.end_reading(&route, reader);
         }
         fail::point(Point::BeginSent);
     }
@@ -425,8 +425,15 @@ impl Inner {
             }
         });
         match route {
-            Some(route) => route.remove(reader),
+            Some(route) => self.end_reading(&route, reader),
             None => self.forget(writer, reader),
+        }
+    }
+
+    /// Nothing goes to a reader through a lane any more, and its writer waits for it no longer.
+    fn end_reading(&self, route: &Route, reader: Guid) {
+        if route.remove(reader) {
+            self.be_rung();
         }
     }
 
@@ -450,11 +457,11 @@ impl Inner {
     }
 
     /// A local writer and a reader no longer match.
-    fn withdraw(&self, writer: Guid, reader: Guid) {
+    pub fn withdraw(&self, writer: Guid, reader: Guid) {
         // First of all: who is about to add the reader looks after that whether the pair is still there.
         let neighbour = self.neighbours.end(writer, reader, reader.prefix);
         if let Some(route) = self.route_of(writer) {
-            route.remove(reader);
+            self.end_reading(&route, reader);
         }
         // A reader that has gone before it had matched forgets nothing.
         if let Some(other) = Process::this().find(reader.prefix) {
@@ -520,9 +527,9 @@ impl Inner {
             return None;
         }
         let lane = LaneReader::attach(lane, feedback, false);
-        let from = self.read_lane(core, writer, reader, lane, ringer);
-        if from.is_none() {
-            route.remove(reader);
+        let from = self.read_lane(core, writer, reader, lane, ringer.clone());
+        if from.is_none() && route.remove(reader) {
+            ringer.ring();
         }
         from
     }

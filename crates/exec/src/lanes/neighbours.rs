@@ -523,8 +523,7 @@ impl Inner {
         let ours = |guid: Guid| guid.prefix == self.prefix;
         match message {
             Message::Hello { host_id, prefix } => return self.on_hello(from, host_id, prefix, fds),
-            // The wake-up itself is all that it is for.
-            Message::Ring => {}
+            Message::Ring => self.note_rung(),
             Message::Offer { writer, reader, number } => {
                 let Some(lane) = fds.pop().filter(|_| is_of(writer) && ours(reader)) else { return false };
                 let mapped = map(lane, MAX_LANE);

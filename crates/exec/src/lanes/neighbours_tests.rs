@@ -19,6 +19,7 @@ use taut_rtps::{ReaderIndex, WriterIndex};
 
 use crate::clock::monotonic_now;
 use crate::core::Core;
+use crate::executor::Inner;
 use crate::executor_tests::{call, take};
 use crate::lanes::local;
 use crate::lanes::neighbours::FIRST_SOURCE;
@@ -510,4 +511,34 @@ fn who_comes_while_a_write_waits_may_take_its_place_in_the_lane() {
     near.run_once(Some(Time(0))).unwrap();
     taken.extend(take(&near, beside));
     assert_eq!(taken, Vec::from_iter(before..=SAMPLES));
+}
+
+/// Who is not trusted rings by a packet, which is to do what a ring by the eventfd does.
+#[test]
+fn who_is_rung_by_a_packet_is_rung() {
+    let mut pair = Pair::new(195);
+    pair.drive_into_lane(&mut 0);
+    let find = |at: &Executor, other: &Executor| at.inner.neighbours.find(other.inner.prefix).unwrap();
+    let (inner, ringer, rung) = (&pair.near.inner, find(&pair.far, &pair.near), find(&pair.near, &pair.far));
+    inner.bell.arm();
+    ringer.send(&Message::Ring, None).unwrap();
+    inner.listen(&rung);
+    assert!(inner.bell.armed().is_none(), "writers have yet to ring again");
+}
+
+#[test]
+fn a_write_that_waits_for_a_reader_of_the_lane_is_told_when_that_leaves() {
+    let leave: [fn(&Inner, Guid, Guid); 2] = [Inner::leave_lane, Inner::withdraw];
+    for (leave, domain_id) in leave.into_iter().zip([196, 197]) {
+        for waits in [false, true] {
+            let mut pair = Pair::new(domain_id);
+            pair.drive_into_lane(&mut 0);
+            let (writer, reader) = pair.guids();
+            pair.outlet.set_waiting(waits);
+            let before = pair.near.stats().kicks;
+            leave(&pair.near.inner, writer, reader);
+            assert_eq!(pair.near.stats().kicks - before, u64::from(waits));
+            assert!(pair.outlet.may_write());
+        }
+    }
 }

@@ -178,10 +178,14 @@ impl Route {
         Some(ringers.iter().all(Ringer::is_here))
     }
 
-    pub fn remove(&self, reader: Guid) {
+    /// Returns whether the writer's owner waits for readers, which may be for this one: it is to look again.
+    pub fn remove(&self, reader: Guid) -> bool {
         let mut ends = self.ends.lock();
         ends.readers.retain(|(known, ..)| *known != reader);
         self.version.fetch_add(1, Ordering::SeqCst);
+        // Who says that it waits after this has yet to look at the version.
+        fence(Ordering::SeqCst);
+        ends.lane.as_ref().is_some_and(|lane| lane.is_awaited())
     }
 }
 
