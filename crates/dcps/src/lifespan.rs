@@ -96,7 +96,22 @@ impl ReaderSide {
     pub(crate) fn on_timeout(&mut self, now: Time) {
         let until = if self.cache.separation.is_on() { self.found_until(now) } else { now };
         self.cache.end_separations(until);
-        self.cache.forget_old(now);
+        self.forget_old(now);
+    }
+
+    /// The same but for what waits for its separation. What waits in a lane for room may find some.
+    pub(crate) fn forget_old(&mut self, now: Time) {
+        if self.cache.forget_old(now) {
+            self.sources.iter_mut().for_each(|source| source.stalled = false);
+        }
+    }
+
+    /// Something waits for room, which what expires makes: who drives is to look then.
+    #[cold]
+    pub(crate) fn await_expiry(&mut self) {
+        if self.cache.next_timeout().is_some_and(|at| at < self.looked_at_next) {
+            (self.cache.alarm, self.cache.separation.untold) = (true, true);
+        }
     }
 
     /// Until when all that was written into lanes has been looked at, as far as these say.

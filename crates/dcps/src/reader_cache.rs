@@ -307,25 +307,26 @@ impl ReaderCache {
         self.forget_old(now);
     }
 
-    /// The same but for what waits for its separation.
-    pub(crate) fn forget_old(&mut self, now: Time) {
+    /// The same but for what waits for its separation. Returns whether that has made room.
+    pub(crate) fn forget_old(&mut self, now: Time) -> bool {
+        let mut has_freed = false;
         while let Some(id) = self.lifespans.pop(now) {
             let index = self.remove(id);
             self.instances.settle(index);
-            self.freed = true;
+            has_freed = true;
         }
         while let Some(index) = self.instances.purge.pop(now) {
             loop {
                 match self.instances.at(index).samples.head {
                     NIL => break,
-                    id => {
-                        self.remove(id);
-                        self.freed = true;
-                    }
+                    id => _ = self.remove(id),
                 }
             }
             self.instances.settle(index);
+            has_freed = true;
         }
+        self.freed |= has_freed;
+        has_freed
     }
 
     /// When to call [`ReaderCache::on_timeout`]; ask again after any call that changes the cache.

@@ -192,6 +192,8 @@ pub struct ReaderSide {
     pub(crate) turn: usize,
     /// When its lanes are to be looked into for the sake of deadlines.
     sweep_at: Time,
+    /// When who drives looks next, as far as it was told.
+    pub(crate) looked_at_next: Time,
     /// What was found in a lane last, and what is known of it. They are put together here and copied once:
     /// a processor waits where it reads as one what it has just written in parts.
     pub(crate) entry: Entry,
@@ -221,6 +223,7 @@ impl ReaderSide {
             sources: Vec::new(),
             turn: 0,
             sweep_at: Time::NEVER,
+            looked_at_next: Time::NEVER,
             entry: Entry::default(),
             info: SampleInfo::NONE,
             anatomies: None,
@@ -304,13 +307,15 @@ impl ReaderSide {
     pub(crate) fn take_alarm(&mut self) -> Option<Time> {
         std::mem::take(&mut self.cache.alarm).then(|| {
             self.take_untold();
-            self.next_look()
+            self.plan_look()
         })
     }
 
-    fn next_look(&self) -> Time {
+    /// When who drives is to look; it is told.
+    fn plan_look(&mut self) -> Time {
         let expires = self.cache.next_timeout().unwrap_or(Time::NEVER);
-        self.cache.next_deadline().min(self.sweep_at).min(expires)
+        self.looked_at_next = self.cache.next_deadline().min(self.sweep_at).min(expires);
+        self.looked_at_next
     }
 
     /// Forgets what is too old, looks which deadlines were missed and when to look again. What lies in a lane has come when it was written:
@@ -325,10 +330,10 @@ impl ReaderSide {
         self.on_timeout(now);
         self.sweep_at = if self.sources.is_empty() { Time::NEVER } else { now + self.cache.deadline() };
         let missed = self.cache.look_at_deadlines(now, budget);
-        self.cache.alarm = false;
+        (self.cache.alarm, _) = (false, self.take_untold());
         let has_surfaced = std::mem::take(&mut self.cache.separation.surfaced);
         let surfaced = if has_surfaced { StatusMask::DATA_AVAILABLE } else { StatusMask::NONE };
-        ((missed, self.next_look()), pulled.news | surfaced)
+        ((missed, self.plan_look()), pulled.news | surfaced)
     }
 
     /// No longer reads a writer's lane. Returns the number after all that has come from the writer, if it did.
@@ -414,6 +419,7 @@ impl ReaderSide {
     }
 
     fn refill_from_lanes(&mut self, now: impl Fn() -> Time) -> Pulled {
+        self.expire(&now);
         if self.cache.unread_count() > 0 && self.cache.keeps_order() {
             return Pulled::default();
         }
@@ -488,6 +494,7 @@ impl ReaderSide {
                     pulled.news = pulled.news | news;
                     if change.is_some() {
                         source.stall();
+                        self.await_expiry();
                         break;
                     }
                     if news.intersects(StatusMask::DATA_AVAILABLE)
@@ -583,8 +590,7 @@ impl ReaderSide {
         let news = self.insert(now, strength, change);
         if change.is_some() {
             self.blocked = true;
-            // What expires makes room.
-            self.cache.alarm |= self.cache.next_timeout().is_some();
+            self.await_expiry();
         }
         news
     }

@@ -399,6 +399,66 @@ fn what_a_lane_brings_expires() {
 }
 
 /// A reliable reader with room for so many instances, each a byte of the payload.
+/// A reader of two samples at most, each for 1,000 ns, that has both and one that waits in its lane.
+fn full_side_of_short_lives() -> (ReaderSide, Vec<LaneWriter>) {
+    let (mut side, mut lanes) = side(1);
+    let limits = ResourceLimits { max_samples: Some(2), ..ResourceLimits::default() };
+    side.cache = ReaderCache::new(&DataReaderQos::default().keep_all().resource_limits(limits), false);
+    side.set_lifespan(writer(1), Duration(1_000));
+    side.set_wall_clock(Time(0), Timestamp::from_unix_ns(WALL));
+    put(&mut lanes, 1, 0);
+    put(&mut lanes, 2, 0);
+    put(&mut lanes, 3, 900);
+    side.pull(Time(900));
+    assert!(side.is_stalled() && !side.is_ready());
+    (side, lanes)
+}
+
+const WALL: i64 = 1_700_000_000_000_000_000;
+
+/// Writes into the first lane, so long after the clocks began.
+fn put(lanes: &mut [LaneWriter], number: u64, ns: i64) {
+    let mut meta = meta(number);
+    meta[1] = Timestamp::from_unix_ns(WALL + ns).to_bits();
+    lanes[0].push(&meta, b"text").unwrap();
+}
+
+#[test]
+fn what_expires_makes_room_for_what_waits_in_a_lane() {
+    let (mut side, _lanes) = full_side_of_short_lives();
+    assert!(!side.shows_unread(|| Time(1_200)), "two are too old, and the third has not been looked at");
+    assert!(side.is_ready(), "there is room");
+    side.pull(Time(1_200));
+    assert_eq!(
+        side.take_next(Time(1_200)).map(|sample| sample.info.sequence_number),
+        Some(SequenceNumber(3))
+    );
+}
+
+#[test]
+fn who_drives_is_told_once_when_there_will_be_room() {
+    let (mut side, mut lanes) = full_side_of_short_lives();
+    assert!(side.take_untold(), "its owner has found it");
+    assert_eq!(side.take_alarm().map(|at| (at.0 - 1_000).abs() <= 1), Some(true));
+    side.pull(Time(950));
+    assert!(side.is_stalled() && !side.take_untold() && side.take_alarm().is_none(), "it knows");
+    let ((_, next), _) = side.look_at_deadlines(Time(1_100), &mut 1);
+    assert!((next.0 - 1_900).abs() <= 1 && !side.is_stalled());
+    put(&mut lanes, 4, 1_200);
+    put(&mut lanes, 5, 1_200);
+    side.pull(Time(1_200));
+    assert!(side.is_stalled() && !side.take_untold(), "it looks before that");
+}
+
+#[test]
+fn what_is_too_old_does_not_hide_what_is_in_a_lane() {
+    let (mut side, mut lanes) = full_side_of_short_lives();
+    put(&mut lanes, 4, 1_850);
+    side.refill(|| Time(1_950));
+    let taken = side.take_next_with(|| Time(1_950), |taken| taken.info.sequence_number);
+    assert_eq!(taken, Some(SequenceNumber(4)));
+}
+
 fn side_with_instances(limit: Option<u32>) -> ReaderSide {
     let key_hash = |payload: &[u8], _: bool| payload.first().map(|byte| handle(*byte));
     let type_support = TypeSupport {

@@ -28,8 +28,8 @@ pub(crate) struct Separation {
     held: Slab<Held>,
     /// Samples have come of themselves, and nobody was told.
     pub(crate) surfaced: bool,
-    /// A sample waits whose time comes before that of all others, and who drives was not told.
-    untold: bool,
+    /// A sample waits, for its time or for the room that expires before all else, and who drives was not told.
+    pub(crate) untold: bool,
 }
 
 impl Separation {
@@ -45,7 +45,7 @@ impl Separation {
 }
 
 impl ReaderSide {
-    /// Is who drives to be told when to look for what its owner has found too soon? Told once; then
+    /// Is who drives to be told when to look for what its owner has found too soon, or without room? Told once; then
     /// [`DomainParticipant::at_side`](crate::DomainParticipant::at_side) does so.
     #[inline]
     pub fn take_untold(&mut self) -> bool {

@@ -35,7 +35,7 @@ impl ReaderSide {
         if self.cache.has_timeout() {
             // What comes so takes room, which is asked for below.
             self.cache.end_separations(change.time);
-            self.cache.forget_old(now);
+            self.forget_old(now);
         }
         if expires.is_none() && self.cache.insert_fresh(offered).is_some() {
             return StatusMask::DATA_AVAILABLE;
