@@ -25,6 +25,19 @@ enum Told {
     Disposed,
 }
 
+/// An instance that a change is written of.
+#[derive(Clone, Copy)]
+pub(crate) struct Named {
+    pub instance: InstanceHandle,
+    /// It was not registered before.
+    pub is_new: bool,
+}
+
+impl Named {
+    /// That of a type without a key.
+    pub const ONLY: Named = Named { instance: InstanceHandle::NIL, is_new: false };
+}
+
 struct Known {
     /// The payload of a change that ends it; empty if there was no memory for it.
     key: Box<[u8]>,
@@ -57,7 +70,7 @@ impl Instances {
         }
     }
 
-    /// Registers an instance, if it is not. `key` writes what is to be sent when it ends.
+    /// Registers an instance, if it is not. `key` writes what is to be sent when it ends. Returns whether it is new.
     ///
     /// *Errors*: [`Error::OutOfResources`] beyond max_instances; those of `key`.
     #[inline]
@@ -65,13 +78,13 @@ impl Instances {
         &mut self,
         instance: InstanceHandle,
         key: impl FnOnce(&mut Vec<u8>) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         if self.recent == Some(instance) || self.known.contains_key(&instance) {
-            return Ok(());
+            return Ok(false);
         }
         if self.known.len() >= self.limit.unwrap_or(DEFAULT_MAX_INSTANCES) {
             self.is_partial = self.limit.is_none();
-            return self.limit.map_or(Ok(()), |limit| Err(too_many(limit)));
+            return self.limit.map_or(Ok(false), |limit| Err(too_many(limit)));
         }
         let mut bytes = Vec::new();
         key(&mut bytes)?;
@@ -80,7 +93,7 @@ impl Instances {
         }
         self.key_bytes += bytes.len();
         self.known.insert(instance, Known { key: bytes.into(), told: Told::Nothing });
-        Ok(())
+        Ok(true)
     }
 
     /// May an instance be unregistered? *Errors*: [`Error::PreconditionNotMet`] if it is not registered, as far as is known.
@@ -93,26 +106,38 @@ impl Instances {
         Ok(())
     }
 
-    /// A change of the instance was written.
+    /// A change of the instance was written, or refused: that registers nothing.
     #[inline]
-    pub fn note(&mut self, instance: InstanceHandle, kind: ChangeKind) {
+    pub fn end_write(&mut self, named: Named, kind: ChangeKind, is_written: bool) {
+        if is_written {
+            self.note(named.instance, kind);
+        } else if named.is_new {
+            self.forget(named.instance);
+        }
+    }
+
+    #[inline]
+    fn note(&mut self, instance: InstanceHandle, kind: ChangeKind) {
         if kind == ChangeKind::Alive && self.recent == Some(instance) {
             return;
         }
         let told = match kind {
             ChangeKind::Alive => Told::Alive,
             ChangeKind::NotAliveDisposed | ChangeKind::AliveThenDisposed => Told::Disposed,
-            _ => {
-                self.recent = None;
-                self.key_bytes -= self.known.remove(&instance).map_or(0, |known| known.key.len());
-                return;
-            }
+            _ => return self.forget(instance),
         };
         self.recent = None;
         if let Some(known) = self.known.get_mut(&instance) {
             known.told = told;
             self.recent = Some(instance).filter(|_| told == Told::Alive);
         }
+    }
+
+    /// The instance is registered no longer, or was registered for a change that could not be written.
+    #[cold]
+    pub fn forget(&mut self, instance: InstanceHandle) {
+        self.recent = None;
+        self.key_bytes -= self.known.remove(&instance).map_or(0, |known| known.key.len());
     }
 
     /// The key of an instance, as a change that ends it has it, if that is remembered.
@@ -184,7 +209,7 @@ mod tests {
             instances.note(handle(3), ChangeKind::NotAliveUnregistered);
             instances.note(handle(4), ChangeKind::NotAliveDisposed);
             write(&mut instances, 4, 8);
-            instances.register(handle(6), |_| Ok(())).unwrap();
+            assert!(instances.register(handle(6), |_| Ok(())).unwrap());
             let alive = match autodispose {
                 true => ChangeKind::NotAliveDisposedUnregistered,
                 false => ChangeKind::NotAliveUnregistered,

@@ -15,6 +15,7 @@ use taut_exec::{Memory, Moment, check_size};
 use taut_mem::lane::Short;
 
 use crate::erase::refused;
+use crate::instances::Named;
 use crate::untyped_reader::{UntypedReader, warn_of_other_type};
 use crate::{DataReader, DataWriter};
 
@@ -51,7 +52,7 @@ impl<'w, T: DdsType> Lent<'w, T> {
         self.memory.as_mut().and_then(|memory| memory.get_mut(HEADER..self.len)).unwrap_or_default()
     }
 
-    fn write(mut self, instance: InstanceHandle, moment: Moment) -> Result<()> {
+    fn write(mut self, named: Named, moment: Moment) -> Result<()> {
         let Some(mut memory) = self.memory.take() else { return Ok(()) };
         let end = self.len.next_multiple_of(4);
         let padding = end - self.len;
@@ -63,7 +64,7 @@ impl<'w, T: DdsType> Lent<'w, T> {
         if let Some(rest) = memory.get_mut(self.len..end) {
             rest.fill(0);
         }
-        self.writer.untyped.publish_loan(instance, memory, end, moment)
+        self.writer.untyped.publish_loan(named, memory, end, moment)
     }
 }
 
@@ -92,14 +93,14 @@ pub struct Loan<'w, T: DdsType + Plain> {
 impl<T: DdsType + Plain> Loan<'_, T> {
     /// Writes it. *Errors*: as [`DataWriter::write`]; the loan then goes back.
     pub fn write(self) -> Result<()> {
-        let instance = self.lent.writer.name(&self)?;
-        self.lent.write(instance, Moment::now())
+        let named = self.lent.writer.name(&self)?;
+        self.lent.write(named, Moment::now())
     }
 
     /// Writes it with a time of the caller's own. *Errors*: as [`DataWriter::write_with_timestamp`]; the loan then goes back.
     pub fn write_with_timestamp(self, timestamp: Timestamp) -> Result<()> {
-        let instance = self.lent.writer.name(&self)?;
-        self.lent.write(instance, timestamp.into())
+        let named = self.lent.writer.name(&self)?;
+        self.lent.write(named, timestamp.into())
     }
 }
 
@@ -126,13 +127,13 @@ impl<T: DdsType> LoanBytes<'_, T> {
     /// machine's byte order. *Errors*: [`Error::BadParameter`] if they are not, where the type has a key;
     /// as [`DataWriter::write`]. *Cost*: with a key, one decoding.
     pub fn write(self) -> Result<()> {
-        let instance = if T::HAS_KEY {
+        let named = if T::HAS_KEY {
             let sample = decode::<T>(&self.lent)?;
             self.lent.writer.name(&sample)?
         } else {
-            InstanceHandle::NIL
+            Named::ONLY
         };
-        self.lent.write(instance, Moment::now())
+        self.lent.write(named, Moment::now())
     }
 }
 
@@ -160,6 +161,8 @@ impl<T: DdsType> DerefMut for LoanBytes<'_, T> {
 pub struct LoanSequence<'w, T: DdsType, P: Plain> {
     lent: Lent<'w, T>,
     instance: InstanceHandle,
+    /// What ends the instance, if there are several.
+    key: Vec<u8>,
     /// Where in the body the elements start.
     start: usize,
     of: PhantomData<fn() -> P>,
@@ -168,7 +171,9 @@ pub struct LoanSequence<'w, T: DdsType, P: Plain> {
 impl<T: DdsType, P: Plain> LoanSequence<'_, T, P> {
     /// Writes the sample. *Errors*: as [`DataWriter::write`].
     pub fn write(self) -> Result<()> {
-        self.lent.write(self.instance, Moment::now())
+        let LoanSequence { lent, instance, key, .. } = self;
+        let named = lent.writer.untyped.name(instance, key)?;
+        lent.write(named, Moment::now())
     }
 }
 
@@ -239,7 +244,7 @@ impl<T: DdsType> DataWriter<T> {
     /// ```
     pub fn loan_sequence<P: Plain>(&self, head: &T, count: usize) -> Result<LoanSequence<'_, T, P>> {
         self.untyped.executor.may_use()?;
-        let instance = self.name(head)?;
+        let (instance, key) = self.name_later(head)?;
         let mut body = Vec::new();
         let encoded =
             taut_cdr::append(&mut body, self.untyped.representation, Endian::NATIVE, |out| head.encode(out));
@@ -274,7 +279,7 @@ impl<T: DdsType> DataWriter<T> {
         if let Some(to) = lent.body_mut().get_mut(at..start) {
             to.copy_from_slice(&count.to_ne_bytes());
         }
-        Ok(LoanSequence { lent, instance, start, of: PhantomData })
+        Ok(LoanSequence { lent, instance, key, start, of: PhantomData })
     }
 
     /// Is what starts at `at` the count of a sequence of `P`? Tried with one element of zeros, and with one

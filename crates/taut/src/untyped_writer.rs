@@ -16,7 +16,7 @@ use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::limits::WINDOW_CHANGES;
 
 use crate::erase::representation;
-use crate::instances::Instances;
+use crate::instances::{Instances, Named};
 use crate::participant::{DomainParticipant, wait_matched};
 
 /// The capacity that a writer's buffers start with. Higher costs who writes little more memory, lower makes
@@ -109,21 +109,27 @@ impl UntypedWriter {
         self.tools.borrow_mut().outlet.take_back(memory);
     }
 
-    pub fn publish_loan(
-        &self,
-        instance: InstanceHandle,
-        memory: Memory,
-        len: usize,
-        moment: Moment,
-    ) -> Result<()> {
-        self.executor.may_use()?;
-        let call = &mut Call::new(ChangeKind::Alive, instance, moment, self.patience(true));
-        let Tools { pool, outlet, instances, .. } = &mut *self.tools.borrow_mut();
-        self.executor.publish(outlet, call, &mut Payload::of(pool, memory, len))?;
-        if !instances.is_empty() {
-            instances.note(instance, ChangeKind::Alive);
+    /// Registers an instance whose end has this payload; one that has none is the only one.
+    pub fn name(&self, instance: InstanceHandle, key: Vec<u8>) -> Result<Named> {
+        if key.is_empty() {
+            return Ok(Named { instance, is_new: false });
         }
-        Ok(())
+        let is_new = self.tools.borrow_mut().instances.register(instance, |to| {
+            *to = key;
+            Ok(())
+        })?;
+        Ok(Named { instance, is_new })
+    }
+
+    pub fn publish_loan(&self, named: Named, memory: Memory, len: usize, moment: Moment) -> Result<()> {
+        self.executor.may_use()?;
+        let call = &mut Call::new(ChangeKind::Alive, named.instance, moment, self.patience(true));
+        let Tools { pool, outlet, instances, .. } = &mut *self.tools.borrow_mut();
+        let written = self.executor.publish(outlet, call, &mut Payload::of(pool, memory, len));
+        if !instances.is_empty() {
+            instances.end_write(named, ChangeKind::Alive, written.is_ok());
+        }
+        written
     }
 
     pub fn wait_matched_count(&self, count: usize, timeout: Duration) -> Result<()> {

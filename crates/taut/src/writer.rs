@@ -14,7 +14,7 @@ use taut_qos::DataWriterQos;
 use taut_rtps::history_cache::ChangeKind;
 
 use crate::erase::{HANDLES, handle_of, refused};
-use crate::instances::Instances;
+use crate::instances::{Instances, Named};
 use crate::untyped_writer::{Tools, UntypedWriter};
 
 /// Writes samples of a topic.
@@ -111,25 +111,28 @@ impl<T: DdsType> DataWriter<T> {
         Ok(if T::HAS_KEY { instance_handle(hash) } else { hash })
     }
 
-    /// The name that the instance of a sample has in this writer's changes; registers it.
-    pub(crate) fn name(&self, sample: &T) -> Result<InstanceHandle> {
+    /// Registers the instance of a sample, by the name that it has in this writer's changes.
+    pub(crate) fn name(&self, sample: &T) -> Result<Named> {
         let Tools { hasher, instances, .. } = &mut *self.untyped.tools.borrow_mut();
         self.register(hasher, instances, sample)
     }
 
-    #[inline]
-    fn register(
-        &self,
-        hasher: &mut KeyHasher,
-        instances: &mut Instances,
-        sample: &T,
-    ) -> Result<InstanceHandle> {
+    /// The same for one that is written later, with what is to be sent when it ends.
+    pub(crate) fn name_later(&self, sample: &T) -> Result<(InstanceHandle, Vec<u8>)> {
+        let (hasher, mut key) = (&mut self.untyped.tools.borrow_mut().hasher, Vec::new());
         let instance = hasher.hash(sample, self.untyped.representation).map_err(refused::<T>)?;
         if T::HAS_KEY {
-            let key = |out: &mut Vec<u8>| taut_cdr::key_to_payload(sample, self.untyped.representation, out);
-            instances.register(instance, |out| key(out).map_err(refused::<T>))?;
+            taut_cdr::key_to_payload(sample, self.untyped.representation, &mut key).map_err(refused::<T>)?;
         }
-        Ok(instance)
+        Ok((instance, key))
+    }
+
+    #[inline]
+    fn register(&self, hasher: &mut KeyHasher, instances: &mut Instances, sample: &T) -> Result<Named> {
+        let instance = hasher.hash(sample, self.untyped.representation).map_err(refused::<T>)?;
+        let key = |out: &mut Vec<u8>| taut_cdr::key_to_payload(sample, self.untyped.representation, out);
+        let is_new = T::HAS_KEY && instances.register(instance, |out| key(out).map_err(refused::<T>))?;
+        Ok(Named { instance, is_new })
     }
 
     fn publish(&self, kind: ChangeKind, sample: &T, moment: Moment, may_wait: bool) -> Result<()> {
@@ -139,21 +142,21 @@ impl<T: DdsType> DataWriter<T> {
         }
         self.untyped.executor.may_use()?;
         let Tools { pool, hasher, outlet, instances } = &mut *self.untyped.tools.borrow_mut();
-        let instance = match kind {
+        let named = match kind {
             ChangeKind::Alive | ChangeKind::NotAliveDisposed => self.register(hasher, instances, sample)?,
             _ => {
                 let instance = hasher.hash(sample, self.untyped.representation).map_err(refused::<T>)?;
                 instances.check_registered(instance)?;
-                instance
+                Named { instance, is_new: false }
             }
         };
-        let call = &mut Call::new(kind, instance, moment, self.untyped.patience(may_wait));
+        let call = &mut Call::new(kind, named.instance, moment, self.untyped.patience(may_wait));
         let written = match kind {
             ChangeKind::Alive => self.publish_data(outlet, pool, call, sample),
             _ => self.publish_key(outlet, pool, call, sample),
         };
-        if T::HAS_KEY && written.is_ok() {
-            instances.note(instance, kind);
+        if T::HAS_KEY {
+            instances.end_write(named, kind, written.is_ok());
         }
         written
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use taut::qos::ResourceLimits;
 use taut::{
     Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, Error, InstanceState, Qos,
-    Selection,
+    Selection, cdr::bytemuck,
 };
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
@@ -14,6 +14,22 @@ use taut::{
 struct Reading {
     #[dds(key)]
     id: u32,
+    value: u32,
+}
+
+#[derive(DdsType)]
+#[dds(final)]
+struct Row {
+    #[dds(key)]
+    id: u32,
+    cells: Vec<Cell>,
+}
+
+#[derive(DdsType, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[bytemuck(crate = "taut::cdr::bytemuck")]
+#[dds(final, plain)]
+#[repr(C)]
+struct Cell {
     value: u32,
 }
 
@@ -107,6 +123,39 @@ fn instances_beyond_the_limit_of_a_writer_are_refused() {
         writer.write(&third).expect("there is room again");
         drop((writer, reader));
     }
+}
+
+/// What could not be written takes no room of what can be.
+#[test]
+fn a_write_that_is_refused_registers_nothing() {
+    let limits = ResourceLimits { max_samples: Some(1), max_instances: Some(2), ..ResourceLimits::default() };
+    let qos = Qos::default().reliable().keep_all().max_blocking_time(Duration::from_millis(1));
+    let (_both, (writer, reader)) = pair(65, true, &qos.resource_limits(limits));
+    let write = |id| writer.write(&Reading { id, value: 7 });
+    while write(1).is_ok() {}
+    for id in 2..5 {
+        let refused = [write(id), writer.dispose(&Reading { id, value: 7 })];
+        assert!(refused.iter().all(|refused| matches!(refused, Err(Error::Timeout(_)))), "{refused:?}");
+    }
+    writer.register_instance(&Reading { id: 2, value: 0 }).expect("one is registered");
+    assert!(matches!(write(3), Err(Error::OutOfResources(_))), "two are, though nothing was written of one");
+    drop(reader);
+}
+
+#[test]
+fn a_loan_registers_an_instance_when_it_is_written() {
+    let config = Config { domain_id: 66, interfaces: vec!["lo".into()], ..Config::default() };
+    let topic = DomainParticipant::with_config(&config).unwrap().topic::<Row>("Rows").unwrap();
+    let limits = ResourceLimits { max_instances: Some(1), ..ResourceLimits::default() };
+    let writer = topic.writer(Qos::default().resource_limits(limits)).unwrap();
+    let lend = |id| writer.loan_sequence::<Cell>(&Row { id, cells: Vec::new() }, 3).unwrap();
+    let [first, second] = [1, 2].map(lend);
+    drop(lend(3));
+    second.write().unwrap();
+    assert!(matches!(first.write(), Err(Error::OutOfResources(_))));
+    assert!(writer.unregister_instance(&Row { id: 1, cells: Vec::new() }).is_err());
+    writer.unregister_instance(&Row { id: 2, cells: Vec::new() }).unwrap();
+    lend(3).write().unwrap();
 }
 
 #[test]
