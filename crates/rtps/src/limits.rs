@@ -123,6 +123,9 @@ pub const PENDING_BYTES: usize = WINDOW_BYTES;
 pub const GAP_INTERVALS: usize = 256;
 /// Samples in assembly per writer.
 pub const ASSEMBLIES: usize = 16;
+/// Questions for fragments that nothing comes of, in a row, after which the whole sample is asked for. Lower has all of a large
+/// sample sent again whose answers are slow or lost, higher waits longer for one that its writer does not have any more.
+pub const VAIN_QUESTIONS: u32 = 4;
 /// Fragments below [`SMALL_FRAGMENT`] that wait for an earlier one, per sample; more are asked for again. Lower repeats
 /// more of a writer that has such fragments, higher holds more for a byte each.
 pub const SMALL_FRAGMENTS: usize = 256;

@@ -607,6 +607,31 @@ mod tests {
         }
     }
 
+    /// Fast DDS says nothing to a NACK_FRAG about a sample that its history has dropped, and a GAP to an ACKNACK.
+    #[test]
+    fn a_sample_whose_rest_never_comes_is_asked_for_whole() {
+        let mut reader = reader();
+        let (first, mut now) = (SequenceNumber(1), Time(0));
+        assert!(proxy(&mut reader).admit_assembly(now, first, assembly(1, 2)));
+        [2, 3].into_iter().for_each(|number| arrives(&mut reader, now, number));
+        let mut questions = Vec::new();
+        for _ in 0..limits::VAIN_QUESTIONS + 2 {
+            now = now + limits::NACK_REPEAT_MAX.times(2);
+            reader.on_repeat_timer(now);
+            let proxy = proxy(&mut reader);
+            let fragments = proxy.ask_fragments(now).len();
+            let whole = if proxy.ack_due { proxy.acknack(now).iter().count() } else { 0 };
+            questions.push((fragments, whole));
+        }
+        let mut expected = vec![(1, 0); limits::VAIN_QUESTIONS as usize + 1];
+        expected.push((1, 1));
+        assert_eq!(questions, expected);
+        let mut delivered = Vec::new();
+        let mut deliver = |offer: &mut Offer| delivered.extend(offer.take().map(|c| c.sequence_number.0));
+        proxy(&mut reader).on_gap(now, &gap(1..2), &mut deliver);
+        assert_eq!(delivered, [2, 3]);
+    }
+
     /// The end of a sample in fragments is no answer to what was asked for meanwhile.
     #[test]
     fn how_long_an_answer_takes_is_not_known_from_the_end_of_another_one() {

@@ -27,6 +27,8 @@ pub struct Assembly {
     asked_at: Option<Time>,
     /// Some of what was asked for has arrived.
     answered: bool,
+    /// How often in a row nothing of what was asked for has.
+    vain: u32,
     said: Said,
 }
 
@@ -71,6 +73,7 @@ impl Assembly {
             asked_until: 0,
             asked_at: None,
             answered: false,
+            vain: 0,
             said,
         })
     }
@@ -205,8 +208,15 @@ impl Assembly {
                 asked = asked.saturating_add(1);
             }
         }
+        self.vain = if self.answered || self.asked_at.is_none() { 0 } else { self.vain.saturating_add(1) };
         (self.asked, self.asked_at, self.answered) = (asked, Some(now), false);
         Some(set)
+    }
+
+    /// Is its sample to be asked for as one of which nothing has come? Its writer may have it no longer, and some say
+    /// nothing to who asks for fragments of what they do not have.
+    pub fn is_in_vain(&self) -> bool {
+        self.vain >= limits::VAIN_QUESTIONS
     }
 }
 

@@ -617,7 +617,7 @@ impl WriterProxy {
         let from = if anew { self.next } else { self.asked_until.next() };
         let (mut asked, mut number) = (0_u32, self.next);
         while number <= self.last_available && number.0 < self.next.0.saturating_add(256) {
-            let known = number < from || self.is_known(number) || self.assemblies.contains_key(&number);
+            let known = number < from || self.is_known(number) || self.is_in_assembly(number);
             if !known && set.insert(number) {
                 asked = asked.saturating_add(1);
             }
@@ -698,9 +698,14 @@ impl WriterProxy {
         }
         self.repeat_interval = self.repeat_interval.times(2).min(limits::NACK_REPEAT_MAX);
         self.repeat_at = now + self.repeat_interval;
-        let in_assembly = |number| self.assemblies.contains_key(&number);
-        self.ack_due |= !self.asked_range().all(|number| self.is_known(number) || in_assembly(number));
+        self.ack_due |=
+            !self.asked_range().all(|number| self.is_known(number) || self.is_in_assembly(number));
         true
+    }
+
+    /// Has a change begun to come, and is its rest asked for?
+    fn is_in_assembly(&self, number: SequenceNumber) -> bool {
+        self.assemblies.get(&number).is_some_and(|assembly| !assembly.is_in_vain())
     }
 
     /// The numbers that one ACKNACK is about.
