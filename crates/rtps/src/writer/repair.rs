@@ -6,6 +6,7 @@ use taut_wire::{Gap, Heartbeat};
 
 use super::apart::Kept;
 use super::path::PathSizes;
+use super::proxies::Proxies;
 use super::shared::{Recent, Way};
 use super::transmit::{send_fragments, stamp};
 use super::window::{self, Window};
@@ -58,18 +59,15 @@ pub(super) struct Contents<'a> {
 impl Writer {
     /// What this writer holds.
     pub(super) fn contents(&mut self) -> Contents<'_> {
-        let Writer { guid, history, kept, paths, calls, sent, off_lane, heartbeat_count, .. } = self;
-        let (calls, sent, off_lane) = (calls.as_ref(), *sent, *off_lane);
-        Contents {
-            writer_id: guid.entity,
-            history,
-            kept,
-            paths,
-            calls,
-            sent,
-            off_lane,
-            count: heartbeat_count,
-        }
+        self.parts().0
+    }
+
+    /// The same, beside the readers and what several of them were sent again.
+    fn parts(&mut self) -> (Contents<'_>, &mut Proxies, &mut Recent) {
+        let Writer { history, kept, paths, proxies, recent, heartbeat_count: count, .. } = self;
+        let (calls, sent, off_lane) = (self.calls.as_ref(), self.sent, self.off_lane);
+        let writer_id = self.guid.entity;
+        (Contents { writer_id, history, kept, paths, calls, sent, off_lane, count }, proxies, recent)
     }
 
     /// Sends of what single readers are owed as much as is one turn. Returns whether all is out.
@@ -98,22 +96,7 @@ impl Writer {
                 continue;
             }
             let (before, mut joins) = (part, false);
-            let Writer {
-                guid: own,
-                history,
-                kept,
-                paths,
-                calls,
-                sent,
-                off_lane,
-                heartbeat_count,
-                proxies,
-                recent,
-                ..
-            } = self;
-            let (writer_id, calls, sent, off_lane) = (own.entity, calls.as_ref(), *sent, *off_lane);
-            let mut contents =
-                Contents { writer_id, history, kept, paths, calls, sent, off_lane, count: heartbeat_count };
+            let (mut contents, proxies, recent) = self.parts();
             let mut shared = group.map(|(group, from)| Shared { group, from, recent, changes: None });
             let done = proxies.get_mut(&guid).is_none_or(|proxy| {
                 let catches_up = proxy.catches_up;
@@ -148,13 +131,23 @@ impl Writer {
     /// Sends one reader a heartbeat that is due, and nothing else.
     #[cold]
     pub(super) fn tell_one(&mut self, tx: &mut Tx<'_>, reader: Guid) {
-        let Writer { guid, history, kept, paths, sent, off_lane, heartbeat_count, proxies, .. } = self;
-        let (writer_id, calls, sent, off_lane) = (guid.entity, None, *sent, *off_lane);
-        let mut contents =
-            Contents { writer_id, history, kept, paths, calls, sent, off_lane, count: heartbeat_count };
+        let (mut contents, proxies, _) = self.parts();
         if let Some(proxy) = proxies.get_mut(&reader).filter(|proxy| proxy.heartbeat_due) {
             tx.message.directed(proxy.guid.prefix);
             contents.tell(tx, proxy);
+            tx.flush(&proxy.unicast);
+        }
+    }
+
+    /// Tells each reader alone that the writer is alive: who has not been greeted is not to hear what there is.
+    #[cold]
+    pub(super) fn send_liveliness_to_each(&mut self, tx: &mut Tx<'_>) {
+        let (mut contents, proxies, _) = self.parts();
+        for proxy in proxies.values() {
+            let mut heartbeat = contents.heartbeat_for(proxy, true);
+            heartbeat.liveliness_flag = true;
+            tx.message.directed(proxy.guid.prefix);
+            tx.message.heartbeat(&heartbeat);
             tx.flush(&proxy.unicast);
         }
     }
@@ -164,18 +157,7 @@ impl Writer {
     pub(crate) fn repair_reader(&mut self, tx: &mut Tx<'_>, reader: Guid, turn: &mut usize) {
         let Some(at) = self.owed.iter().position(|guid| *guid == reader) else { return };
         self.owed.remove(at);
-        let Writer { guid: own, history, kept, paths, sent, off_lane, heartbeat_count, proxies, .. } = self;
-        let (sent, off_lane) = (*sent, *off_lane);
-        let mut contents = Contents {
-            writer_id: own.entity,
-            history,
-            kept,
-            paths,
-            calls: None,
-            sent,
-            off_lane,
-            count: heartbeat_count,
-        };
+        let (mut contents, proxies, _) = self.parts();
         let Some(proxy) = proxies.get_mut(&reader) else { return };
         proxy.asked = Some((tx.now, proxy.asked.is_none()));
         if !contents.repair(tx, proxy, turn, &mut None) {
@@ -262,7 +244,14 @@ impl Contents<'_> {
     /// Tells one reader what there is for it.
     fn tell(&mut self, tx: &mut Tx<'_>, proxy: &mut ReaderProxy) {
         proxy.heartbeat_due = false;
-        let mut heartbeat = self.heartbeat(proxy.guid.entity, false, proxy.first_relevant);
+        let heartbeat = self.heartbeat_for(proxy, false);
+        tx.make_room(HEARTBEAT, &proxy.unicast);
+        tx.message.heartbeat(&heartbeat);
+    }
+
+    /// What there is for one reader.
+    fn heartbeat_for(&mut self, proxy: &ReaderProxy, final_flag: bool) -> Heartbeat {
+        let mut heartbeat = self.heartbeat(proxy.guid.entity, final_flag, proxy.first_relevant);
         if !proxy.greeted {
             (heartbeat.first_sn, heartbeat.last_sn) = (proxy.first_relevant, proxy.first_relevant.prev());
         }
@@ -271,8 +260,7 @@ impl Contents<'_> {
             heartbeat.last_sn = heartbeat.last_sn.min(from.prev().max(self.off_lane));
             heartbeat.first_sn = heartbeat.first_sn.min(heartbeat.last_sn.next());
         }
-        tx.make_room(HEARTBEAT, &proxy.unicast);
-        tx.message.heartbeat(&heartbeat);
+        heartbeat
     }
 
     /// Sends history, and where it has holes, to a reader that has just matched.
@@ -570,6 +558,25 @@ mod tests {
         writer.begin_anew(reader, false);
         writer.greet(reader);
         assert_eq!(heartbeats(&mut writer, Writer::repair), [(1, 0)]);
+    }
+
+    /// A volatile reader begins where the first heartbeat ends that it hears: what was written since the match comes after it.
+    #[test]
+    fn that_a_writer_is_alive_tells_who_is_not_greeted_of_no_change() {
+        let (mut writer, readers) = matched_with(DurabilityKind::Volatile, [2, 3]);
+        let say = |writer: &mut Writer, tx: &mut Tx<'_>| {
+            writer.send_liveliness(tx);
+            true
+        };
+        let nothing = SequenceNumberSet::new(SequenceNumber::FIRST);
+        writer.on_acknack(Time(0), readers[0], &nothing, 1, true);
+        writer.write(Time(0), &mut change()).unwrap();
+        heartbeats(&mut writer, Writer::push);
+        let mut told = heartbeats(&mut writer, say);
+        told.sort_unstable();
+        assert_eq!(told, [(1, 0), (1, 1)]);
+        writer.on_acknack(Time(0), readers[1], &nothing, 1, true);
+        assert_eq!(heartbeats(&mut writer, say), [(1, 1)], "to all at once");
     }
 
     #[test]

@@ -197,6 +197,9 @@ impl Writer {
 
     /// Tells all readers that the writer is alive. *Source*: RTPS 2.5 §8.3.8.6, MANUAL_BY_TOPIC.
     pub fn send_liveliness(&mut self, tx: &mut Tx<'_>) {
+        if self.proxies.values().any(|proxy| !proxy.greeted) {
+            return self.send_liveliness_to_each(tx);
+        }
         let mut heartbeat = self.contents().heartbeat(EntityId::UNKNOWN, true, SequenceNumber::FIRST);
         heartbeat.liveliness_flag = true;
         if !self.is_unheard() {
