@@ -440,6 +440,14 @@ impl Inner {
         self.give_way(core);
     }
 
+    /// The same between two steps of what is not the port's, of which the caller does one without the token.
+    pub fn hear_users_between(&self) {
+        let mut core = self.enter();
+        self.hear_users(&mut core);
+        core.accounts.end_round();
+        self.give_back(core);
+    }
+
     /// Handles what is not the port's. Returns the token.
     #[cold]
     fn hear_others(&self, readable: &Readable) -> MutexGuard<'_, Core> {

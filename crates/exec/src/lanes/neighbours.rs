@@ -502,6 +502,7 @@ impl Inner {
                     return self.part(neighbour);
                 }
             }
+            self.hear_users_between();
         }
     }
 
@@ -667,6 +668,7 @@ impl Inner {
             self.leave_lane(writer, reader);
             // It may be met again.
             self.want(writer, reader);
+            self.hear_users_between();
         }
         if let Some(prefix) = neighbour.expected {
             self.return_to(prefix, Some(neighbour.since));

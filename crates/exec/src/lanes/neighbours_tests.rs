@@ -20,7 +20,7 @@ use taut_rtps::{ReaderIndex, WriterIndex};
 use crate::clock::monotonic_now;
 use crate::core::Core;
 use crate::executor::Inner;
-use crate::executor_tests::{call, take};
+use crate::executor_tests::{call, send_nothing, take};
 use crate::lanes::local;
 use crate::lanes::neighbours::FIRST_SOURCE;
 use crate::lanes::pairs::Stage;
@@ -524,6 +524,28 @@ fn who_is_rung_by_a_packet_is_rung() {
     ringer.send(&Message::Ring, None).unwrap();
     inner.listen(&rung);
     assert!(inner.bell.armed().is_none(), "writers have yet to ring again");
+}
+
+/// However much a neighbour says at once, or leaves behind.
+#[test]
+fn samples_wait_for_one_step_of_a_neighbour() {
+    let mut pair = Pair::new(198);
+    pair.drive_into_lane(&mut 0);
+    let (near, far) = (&pair.near.inner, &pair.far.inner);
+    let ringer = far.neighbours.find(near.prefix).unwrap();
+    let neighbour = near.neighbours.find(far.prefix).unwrap();
+    let heard_during = |step: &dyn Fn()| {
+        while !near.peek(|core| core.is_unheard()) {
+            std::thread::yield_now();
+        }
+        let before = pair.near.stats().port.datagrams_in;
+        send_nothing(near);
+        step();
+        pair.near.stats().port.datagrams_in - before
+    };
+    ringer.send(&Message::Ring, None).unwrap();
+    assert_eq!(heard_during(&|| near.listen(&neighbour)), 1);
+    assert_eq!(heard_during(&|| near.part(&neighbour)), 1);
 }
 
 #[test]
