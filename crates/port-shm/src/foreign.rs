@@ -54,7 +54,7 @@ pub enum Refusal {
     },
 }
 
-/// Maps a peer's memory read-only and closes the descriptor.
+/// Maps a peer's memory read-only and closes the descriptor. At most so many bytes, and what fills the last page of them.
 ///
 /// *Errors*: the first reason that was found not to.
 ///
@@ -72,18 +72,20 @@ pub fn map(fd: OwnedFd, max_len: u64) -> Result<Region, Refusal> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(Refusal::NotRegular);
     }
-    let len = checked_len(stat.st_size as u64, max_len)?;
+    let len = checked_len(stat.st_size as u64, max_len, page_size())?;
     let mapping = Mapping::new(fd.as_fd(), len, false).map_err(not_mapped)?;
     Ok(Arc::new(mapping).region())
 }
 
-fn checked_len(len: u64, max_len: u64) -> Result<usize, Refusal> {
+fn checked_len(len: u64, max_len: u64, page: usize) -> Result<usize, Refusal> {
     match usize::try_from(len) {
         Ok(0) => Err(Refusal::Empty),
-        Ok(bytes) if len <= max_len => match bytes.is_multiple_of(page_size()) {
-            true => Ok(bytes),
-            false => Err(Refusal::TornPage { len }),
-        },
+        Ok(bytes) if len <= max_len.checked_next_multiple_of(page as u64).unwrap_or(max_len) => {
+            match bytes.is_multiple_of(page) {
+                true => Ok(bytes),
+                false => Err(Refusal::TornPage { len }),
+            }
+        }
         _ => Err(Refusal::TooLong { len }),
     }
 }
@@ -112,3 +114,19 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is agreed to have 4 KiB has a page of the machine that made it.
+    #[test]
+    fn memory_has_whole_pages_of_the_machine() {
+        for (page, len) in [(4_096, 4_096), (16_384, 16_384), (65_536, 65_536)] {
+            let checked = |len| checked_len(len as u64, 4_096, page);
+            assert_eq!(checked(len), Ok(len));
+            assert_eq!(checked(len + page), Err(Refusal::TooLong { len: (len + page) as u64 }));
+            assert_eq!(checked(len - 1), Err(Refusal::TornPage { len: len as u64 - 1 }));
+        }
+    }
+}

@@ -633,8 +633,9 @@ impl Inner {
         }
         let (Some(waker), Some(bell)) = (fds.pop(), fds.pop()) else { return false };
         let Ok(waker) = Waker::from_fd(waker) else { return false };
-        let bell = map(bell, PAGE as u64).ok().and_then(Bell::new);
-        let Some(bell) = bell.filter(|_| self.may_greet(from, prefix)) else { return false };
+        let bell = map(bell, PAGE as u64).map_err(|why| self.neighbours.complain(&why.to_string()));
+        let bell = bell.ok().and_then(Bell::new).filter(|_| self.may_greet(from, prefix));
+        let Some(bell) = bell else { return false };
         let greeted = Greeted { prefix, bell: Arc::new(bell), waker };
         if from.greeted.set(greeted).is_err() {
             return false;
