@@ -86,3 +86,24 @@ fn nothing_to_tell_is_left_to_one_who_has_gone() {
         assert!(role.is_called(), "it would look for nothing");
     });
 }
+
+/// A user takes the role before the one that was called for it has looked, and gives it back: the next call is heard.
+#[test]
+fn who_was_called_in_vain_hears_the_next_call() {
+    explore(|| {
+        let role = Arc::new(Role::default());
+        assert!(role.call_background() && role.claim() == Claim::Taken);
+        let user = {
+            let role = Arc::clone(&role);
+            thread::spawn(move || {
+                role.release(true);
+                role.call_background()
+            })
+        };
+        let hears = |(called, look): (bool, (bool, bool, u32))| called && look.0;
+        let hears_at_once = hears(role.look_when_called());
+        let wakes = user.join().unwrap();
+        assert!(hears_at_once || wakes, "it sleeps on");
+        assert!(hears_at_once || hears(role.look_when_called()), "it is woken for nothing");
+    });
+}

@@ -185,9 +185,9 @@ fn stand_by(inner: &Inner) {
     let mut seen = None;
     let mut grace = GRACE.0;
     while !inner.closing.load(Ordering::SeqCst) {
-        let look = inner.role.look();
+        let (called, look) = inner.role.look_when_called();
         let (free, user, _) = look;
-        if free && !inner.role.is_wanted() && (seen == Some(look) || inner.role.is_called()) {
+        if free && !inner.role.is_wanted() && (called || seen == Some(look)) {
             return;
         }
         if seen == Some(look) && user {

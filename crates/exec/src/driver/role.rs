@@ -163,6 +163,14 @@ impl Role {
         (state & WHO == FREE, state & WHO == USER, state / CHANGE)
     }
 
+    /// The same, and whether the background thread was called since it looked last: a call that finds the role taken was
+    /// for who has it by now, and is over.
+    pub fn look_when_called(&self) -> (bool, (bool, bool, u32)) {
+        // First: who calls after that has a look to come.
+        let called = self.is_called();
+        (called, self.look())
+    }
+
     /// Sleeps if nothing has moved since that look. Who releases the role from here on wakes the caller.
     pub fn rest_while(&self, look: (bool, bool, u32), sleep: impl FnOnce()) {
         self.parked.store(true, Ordering::SeqCst);
