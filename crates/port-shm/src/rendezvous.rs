@@ -78,6 +78,10 @@ impl Listener {
     ///
     /// *Errors*: there are no descriptors left; the peer was then turned away and may come again.
     pub fn accept(&mut self) -> Result<Option<Connection>> {
+        if self.spare.is_none() {
+            // Another thread had the place of the last one when a peer was turned away.
+            self.spare = fcntl_dupfd_cloexec(&self.socket, 0).ok();
+        }
         for _ in 0..ABORTED {
             match accept_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok(socket) => return Ok(Some(Connection::of(socket))),
@@ -203,5 +207,17 @@ fn sweep(directory: &Path) {
         if name.starts_with(&prefix) && (name.ends_with(SUFFIX) || is_young) && is_dead(&path) == Ok(true) {
             let _ = unlink(&path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spare_descriptor_that_was_lost_is_made_again() {
+        let mut listener = Listener::bind(GuidPrefix(*b"lost a spare"), None).unwrap();
+        listener.spare = None;
+        assert!(listener.accept().unwrap().is_none() && listener.spare.is_some());
     }
 }
