@@ -248,9 +248,7 @@ impl<'a> Structure<'a> {
         let final_key = quote!(input.structure(#krate::Extensibility::Final, #in_order));
         let decode_key = match self.extensibility {
             Extensibility::Final => final_key,
-            Extensibility::Appendable => quote! {
-                if input.is_bare() { #final_key } else { input.structure(#extensibility, #in_order) }
-            },
+            Extensibility::Appendable => quote!(input.structure(#extensibility, #in_order)),
             Extensibility::Mutable => quote! {
                 if input.is_bare() { return #final_key; }
                 let mut value = <Self as #krate::Cdr>::initial();

@@ -256,11 +256,20 @@ impl Union<'_> {
     }
 
     fn decode(&self, whole: bool) -> TokenStream {
-        let (krate, extensibility) = (self.krate, self.extensibility.tokens(self.krate));
-        let discriminator = self.discriminator;
-        if self.extensibility == Extensibility::Mutable {
-            return self.decode_mutable();
+        if self.extensibility != Extensibility::Mutable {
+            return self.decode_in_order(whole, self.extensibility);
         }
+        let (bare, by_id) = (self.decode_in_order(whole, Extensibility::Final), self.decode_mutable());
+        quote! {
+            if input.is_bare() { return #bare; }
+            #by_id
+        }
+    }
+
+    fn decode_in_order(&self, whole: bool, extensibility: Extensibility) -> TokenStream {
+        let (krate, discriminator) = (self.krate, self.discriminator);
+        let is_appendable = extensibility == Extensibility::Appendable;
+        let extensibility = extensibility.tokens(krate);
         if !whole {
             return quote! {
                 input.structure(#extensibility, |input| {
@@ -269,9 +278,9 @@ impl Union<'_> {
                 })
             };
         }
-        let read = match self.extensibility {
-            Extensibility::Appendable => quote!(input.appended()?),
-            _ => quote!(#krate::Cdr::decode(input)?),
+        let read = match is_appendable {
+            true => quote!(input.appended()?),
+            false => quote!(#krate::Cdr::decode(input)?),
         };
         let arms = self.cases.iter().map(|case| {
             let (selects, bounds) = (self.selects(case), &case.bounds);

@@ -254,7 +254,7 @@ impl<'a> Decoder<'a> {
         body: impl FnOnce(&mut Self) -> Result<R>,
     ) -> Result<R> {
         self.deeper(|input| match (extensibility, input.representation) {
-            (Extensibility::Appendable, Representation::Xcdr2) => input.delimited(body),
+            (Extensibility::Appendable, Representation::Xcdr2) if !input.bare => input.delimited(body),
             _ => body(input),
         })
     }

@@ -485,6 +485,46 @@ fn a_sample_beyond_32_bits_is_refused_as_a_whole() {
 }
 
 #[test]
+fn a_union_in_a_key_without_headers_is_read() {
+    #[derive(DdsType, Clone, Debug, PartialEq)]
+    #[dds(appendable, union, discriminator = u8, crate = taut_cdr)]
+    enum Place {
+        #[dds(case = 1)]
+        Row(u32),
+        #[dds(default)]
+        Nowhere,
+    }
+    #[derive(DdsType, Clone, Debug, PartialEq)]
+    #[dds(mutable, union, discriminator = u8, key, crate = taut_cdr)]
+    enum Tool {
+        #[dds(case = 1)]
+        Drill(u8),
+        #[dds(default)]
+        None,
+    }
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(appendable, crate = taut_cdr)]
+    struct Job {
+        #[dds(key)]
+        place: Place,
+        #[dds(key)]
+        tool: Tool,
+        #[dds(key)]
+        turn: u16,
+    }
+    let job = |place, tool| Job { place, tool, turn: 0x0102 };
+    let in_row = [[0, 8, 0, 0], [1, 0, 0, 0], [0, 0, 0, 7], [1, 0, 1, 2]].concat();
+    assert_eq!(from_key_payload(&in_row), Ok(job(Place::Row(7), Tool::Drill(0))));
+    let nowhere = [[0, 8, 0, 0], [0, 9, 1, 2]].concat();
+    assert_eq!(from_key_payload(&nowhere), Ok(job(Place::Nowhere, Tool::None)));
+    for representation in [Xcdr1, Xcdr2] {
+        let (value, mut key) = (job(Place::Row(7), Tool::Drill(0)), Vec::new());
+        key_to_payload(&value, representation, &mut key).unwrap();
+        assert_eq!(from_key_payload(&key), Ok(value));
+    }
+}
+
+#[test]
 fn a_key_without_headers_is_told_from_one_with_them() {
     #[derive(DdsType, Debug, PartialEq)]
     #[dds(appendable, crate = taut_cdr)]
