@@ -88,6 +88,11 @@ impl<K: Ord + Copy, V> RecentMap<K, V> {
         self.index.keys()
     }
 
+    /// Both, in the order of the keys.
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.index.iter().filter_map(|(key, at)| Some((key, &**self.slots.get(*at)?)))
+    }
+
     /// The values in the order of their keys.
     pub fn values(&self) -> impl Iterator<Item = &V> {
         self.index.values().filter_map(|at| self.slots.get(*at)).map(|value| &**value)

@@ -130,6 +130,12 @@ pub fn is_own(locator: &Locator, interfaces: &[Interface]) -> bool {
     locator.ip().is_some_and(|ip| ip.is_loopback() || interfaces.iter().any(|own| own.address == ip))
 }
 
+/// Is it behind a router, where groups do not lead as a rule?
+pub fn is_routed(locator: &Locator, interfaces: &[Interface]) -> bool {
+    let is_far = |ip: IpAddr| !ip.is_loopback() && distance_to(ip, interfaces) == Distance::Routed;
+    !interfaces.is_empty() && locator.ip().is_some_and(is_far)
+}
+
 fn distance_to(ip: IpAddr, interfaces: &[Interface]) -> Distance {
     if interfaces.iter().any(|own| own.address == ip) {
         Distance::Host

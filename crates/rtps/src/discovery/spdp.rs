@@ -7,7 +7,7 @@ use taut_mem::Bytes;
 use taut_wire::WireError;
 
 use super::addresses::unusable;
-use super::locators::is_own;
+use super::locators::{is_own, is_routed};
 use super::stranded::{Stranded, kept_addresses};
 use super::{Database, ParticipantData, Peer, builtin_endpoint};
 use crate::counters::bump;
@@ -214,11 +214,26 @@ impl Participant {
             limits::INITIAL_ANNOUNCEMENT_PERIOD
         } else {
             self.spdp.tell_everybody();
+            self.tell_others();
             announcement_period(&self.config)
         };
         self.spdp.next_at = now + period;
         self.timers.set(self.spdp.next_at, Timer::Announce);
         self.queue_discovery();
+    }
+
+    /// Those are told directly whom that does not reach: they have found this participant, as one of their initial peers, and
+    /// would forget it when they have heard nothing else for as long as its lease.
+    fn tell_others(&mut self) {
+        let Participant { spdp, database, config, .. } = self;
+        for (prefix, peer) in database.peers.iter() {
+            let is_told = |locator: &Locator| spdp.everybody.iter().any(|told| told.by_all() == *locator);
+            let hears_group = !is_routed(&peer.source, &config.addresses.interfaces)
+                && peer.data.metatraffic_multicast.iter().any(is_told);
+            if !hears_group && !peer.metatraffic.iter().any(is_told) {
+                spdp.tell(*prefix);
+            }
+        }
     }
 
     /// Tells everybody that this participant leaves; nothing is announced after it.

@@ -286,6 +286,17 @@ mod tests {
         assert!(told[..last].iter().all(|of| !of.1), "the end comes first: {told:?}");
     }
 
+    /// A participant whose initial peer this one is, and that neither its groups nor its initial peers lead to, hears of it
+    /// all along: it would forget it after the lease.
+    #[test]
+    fn who_is_of_no_group_hears_that_this_one_is_still_there() {
+        let mut mover = mover();
+        let time = Duration::from_secs(60);
+        let told = mover.told_for(time);
+        let is_there = told.iter().filter(|of| of.0 == at(4, 4) && of.1).count();
+        assert_eq!(is_there as u64, time.0 as u64 / Duration::from_secs(3).0 as u64);
+    }
+
     /// What this one is told, in this order, without what is said again.
     fn told_of(told: &[(Locator, bool, SequenceNumber)], number: u8) -> Vec<(bool, i64)> {
         let mut told: Vec<_> =
