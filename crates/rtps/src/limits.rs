@@ -148,6 +148,12 @@ pub const ANNOUNCEMENTS: usize = 64;
 /// The largest announcement that is put together: a parameter of 64 KiB, and as much again for all others. Lower does not
 /// find who has more to say, higher has who makes them up take more memory.
 pub const ANNOUNCEMENT_SIZE: u32 = 1 << 17;
+/// The same of what built-in writers say. Lower and an endpoint with a long type description is not found, higher has who makes
+/// them up take more memory: sixteen for each of its built-in writers.
+pub const DISCOVERY_SIZE: u32 = 1 << 20;
+/// Changes of built-in writers that wait to be handled; more wait with their writers' proxies. Lower has a peer with many
+/// endpoints send some of them again, higher has who makes them up take more memory.
+pub const INBOX: usize = 4_096;
 /// The longest announcement of a known participant that is kept as it came, so that it is not read again each time that it is
 /// said: most have some hundred bytes. Lower reads more of them, which takes memory each time; higher has who makes up
 /// participants take more memory. *Units*: bytes.

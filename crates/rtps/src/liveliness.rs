@@ -138,7 +138,7 @@ impl Participant {
             LivelinessKind::ManualByParticipant => self.assert_participant(now),
             LivelinessKind::ManualByTopic => {
                 self.note_manual_liveliness(now, index);
-                self.schedule.push(TxClass::Liveliness, 0, Work::Liveliness(index));
+                self.say_alive(now, index);
             }
         }
     }
@@ -219,13 +219,31 @@ impl Participant {
         self.writers.get(index.0).is_none_or(|writer| !writer.liveliness_lost)
     }
 
-    /// A manual writer has written into its lane, of which the protocol of its readers hears nothing.
-    pub(crate) fn tell_lane_readers(&mut self, index: WriterIndex) {
+    /// A manual writer has written into its lane, of which the protocol of its readers hears nothing: they are told, as often
+    /// as the lease asks for. What comes too early for that is told later, so that nobody counts from an older one.
+    pub(crate) fn tell_lane_readers(&mut self, now: Time, index: WriterIndex) {
         let Some(writer) = self.writers.get(index.0).filter(|writer| writer.is_unheard()) else { return };
-        let local = self.locals.get(&writer.guid.entity);
-        if local.is_some_and(|local| !local.data.qos.liveliness.lease_duration.is_infinite()) {
+        let Some(local) = self.locals.get(&writer.guid.entity) else { return };
+        let lease = local.data.qos.liveliness.lease_duration;
+        if lease.is_infinite() {
+            return;
+        }
+        let at = writer.told_alive_at + period_of(lease);
+        if at > now {
+            self.timers.set(at, Timer::AssertByTopic(index));
+        } else {
+            self.say_alive(now, index);
+        }
+    }
+
+    /// Tells the readers of a manual writer that it is alive, once however often it is said before that leaves.
+    pub(crate) fn say_alive(&mut self, now: Time, index: WriterIndex) {
+        let Some(writer) = self.writers.get_mut(index.0) else { return };
+        writer.told_alive_at = now;
+        if !std::mem::replace(&mut writer.liveliness_queued, true) {
             self.schedule.push(TxClass::Liveliness, 0, Work::Liveliness(index));
         }
+        self.timers.set(Time::NEVER, Timer::AssertByTopic(index));
     }
 
     pub(crate) fn on_writer_liveliness_timer(&mut self, now: Time, index: WriterIndex) {
@@ -266,20 +284,33 @@ impl Participant {
             _ => return,
         };
         self.hear_writers(now, prefix, kind);
+        self.look_at_revived(now);
     }
 
-    fn hear_writers(&mut self, now: Time, prefix: GuidPrefix, kind: LivelinessKind) {
+    /// Notes which readers have writers that are alive again.
+    pub(crate) fn hear_writers(&mut self, now: Time, prefix: GuidPrefix, kind: LivelinessKind) {
         let (first, last) = (Guid::new(prefix, EntityId::UNKNOWN), Guid::new(prefix, EntityId([u8::MAX; 4])));
-        let mut revived = Vec::new();
-        for (index, reader) in self.readers.iter_mut() {
+        let Participant { readers, revived, .. } = self;
+        for (index, reader) in readers.iter_mut() {
+            let mut has_revived = false;
             reader.proxies.for_each_in(first..=last, |_, proxy| {
                 if proxy.liveliness.kind == kind {
                     proxy.heard = now;
-                    revived.extend((!proxy.alive).then_some(ReaderIndex(index)));
+                    has_revived |= !proxy.alive;
                 }
             });
+            revived.extend(has_revived.then_some(ReaderIndex(index)));
         }
-        revived.into_iter().for_each(|index| self.check_reader_liveliness(now, index));
+    }
+
+    /// Writers of these readers are alive again. Each reader has one look at all of its writers, however many it was.
+    #[cold]
+    pub(crate) fn look_at_revived(&mut self, now: Time) {
+        self.revived.sort_unstable();
+        self.revived.dedup();
+        while let Some(index) = self.revived.pop() {
+            self.check_reader_liveliness(now, index);
+        }
     }
 
     /// Watches the liveliness of the writers that a reader is matched with, if any has a lease.

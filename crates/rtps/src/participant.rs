@@ -13,10 +13,10 @@ use taut_wire::Header;
 
 use crate::anatomy::{Anatomy, Passage};
 use crate::counters::{Counters, bump};
+use crate::discovery::inbox::Inbox;
 use crate::discovery::{Announcements, Database, Found, Local, LocalKind, Outbound, Spdp, Topics, Unmatched};
 use crate::event::Event;
 use crate::flow::{Flow, MaxRate};
-use crate::history_cache::CacheChange;
 use crate::limits;
 use crate::liveliness::Liveliness;
 use crate::message::{Message, Tx};
@@ -186,7 +186,7 @@ pub struct Participant {
     pub(crate) liveliness: Liveliness,
     pub(crate) builtin: crate::discovery::Builtin,
     /// Changes of built-in writers, for discovery.
-    pub(crate) inbox: VecDeque<CacheChange>,
+    pub(crate) inbox: Inbox,
     /// What is yet to be done for the last of those.
     pub(crate) found: Found,
     pub(crate) unmatched: VecDeque<Unmatched>,
@@ -230,7 +230,7 @@ impl Participant {
             database: Database::default(),
             liveliness: Liveliness::default(),
             builtin: crate::discovery::Builtin::default(),
-            inbox: VecDeque::new(),
+            inbox: Inbox::default(),
             found: Found::default(),
             unmatched: VecDeque::new(),
             announced: None,
@@ -302,6 +302,7 @@ impl Participant {
                 Timer::Ask(prefix) => self.ask_again(now, prefix),
                 Timer::AssertLiveliness => self.on_assert_timer(now, at),
                 Timer::AssertManual => self.say_manual(now),
+                Timer::AssertByTopic(index) => self.say_alive(now, index),
                 Timer::ReaderLiveliness(index) => self.on_reader_liveliness_timer(now, index),
                 Timer::WriterLiveliness(index) => self.on_writer_liveliness_timer(now, index),
                 Timer::Lifespan(index) => self.on_lifespan_timer(now, at, index),
@@ -427,6 +428,7 @@ impl Participant {
                     done
                 }
                 Work::Liveliness(index) => writers.get_mut(index.0).is_none_or(|writer| {
+                    writer.liveliness_queued = false;
                     writer.send_liveliness(&mut tx);
                     true
                 }),
@@ -535,7 +537,7 @@ impl Participant {
                 self.note_manual_liveliness(now, index);
             }
             if change.in_lane {
-                self.tell_lane_readers(index);
+                self.tell_lane_readers(now, index);
             }
             if has_local {
                 self.deliver_local(index, sink);

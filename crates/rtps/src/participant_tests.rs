@@ -2,12 +2,16 @@
 
 use std::net::Ipv4Addr;
 
-use taut_base::{Guid, GuidPrefix, Locator, Time};
+use taut_base::{Duration, Guid, GuidPrefix, InstanceHandle, Locator, SequenceNumber, Time};
 use taut_mem::Bytes;
 use taut_port::{Frame, Loopback, Port, Traffic};
-use taut_qos::{EndpointQos, History, ReliabilityKind};
+use taut_qos::{EndpointQos, History, Liveliness, LivelinessKind, ReliabilityKind};
+use taut_wire::{Header, Submessage, Submessages};
 
-use crate::{Config, EndpointConfig, Offer, Participant, ReaderIndex, Sink, TxClass, limits};
+use crate::history_cache::ChangeKind;
+use crate::timers::Timer;
+use crate::writer::NewChange;
+use crate::{Config, EndpointConfig, Offer, Participant, ReaderIndex, Sink, TxClass, WriterIndex, limits};
 
 struct Nowhere;
 
@@ -368,4 +372,137 @@ fn who_has_gone_or_changed_between_two_steps_is_matched_by_none() {
     assert!(own.is_matching());
     own.delete_writer(Both::NOW, index, &mut Nowhere);
     assert!(!own.is_matching());
+}
+
+/// What waits to be handled is bounded; the rest comes when there is room.
+#[test]
+fn many_endpoints_of_a_peer_wait_with_their_writer() {
+    let endpoints = limits::INBOX + 500;
+    let mut both = Both::new();
+    for _ in 0..endpoints {
+        both.ends[0].create_writer(Both::NOW, endpoint(), &mut Nowhere);
+    }
+    both.send(0, 0);
+    assert_eq!(both.ends[1].inbox.len(), limits::INBOX);
+    while both.ends[1].next_timeout().is_some_and(|next| next <= Both::NOW) {
+        both.ends[1].on_timeout(Both::NOW, usize::MAX);
+    }
+    both.settle();
+    assert_eq!(both.known(), endpoints);
+}
+
+/// A peer that is forgotten makes room for the others.
+#[test]
+fn what_waits_for_room_comes_though_who_took_it_has_gone() {
+    let mut both = Both::new();
+    for _ in 0..limits::INBOX + 500 {
+        both.ends[0].create_writer(Both::NOW, endpoint(), &mut Nowhere);
+    }
+    both.send(0, 0);
+    let [gone, here] = &mut both.ends;
+    here.timers.set(Time::NEVER, Timer::Inbox);
+    assert!(here.inbox.has_refused());
+    here.forget_participant(Both::NOW, gone.config().guid_prefix);
+    while here.next_timeout().is_some_and(|next| next <= Both::NOW) {
+        here.on_timeout(Both::NOW, usize::MAX);
+    }
+    assert!(here.inbox.is_empty() && !here.inbox.has_refused());
+}
+
+#[test]
+fn who_leaves_while_an_earlier_life_is_forgotten_is_not_found_again() {
+    let mut both = Both::new();
+    for _ in 0..500 {
+        both.ends[0].create_writer(Both::NOW, endpoint(), &mut Nowhere);
+    }
+    both.settle();
+    let prefix = both.ends[0].config().guid_prefix;
+    let here = &mut both.ends[1];
+    here.begin_life(Both::NOW, prefix);
+    here.forget_participant(Both::NOW, prefix);
+    while here.next_timeout().is_some_and(|next| next <= Both::NOW) {
+        here.on_timeout(Both::NOW, usize::MAX);
+    }
+    assert!(here.database().peer(prefix).is_none() && both.known() == 0);
+}
+
+/// Writers with a lease of a second, of this kind, and a reader of the other participant that is matched with all of them.
+fn with_leases(kind: LivelinessKind, writers: usize) -> (Both, Vec<WriterIndex>, ReaderIndex) {
+    let mut both = Both::new();
+    let mut promised = endpoint();
+    promised.qos.liveliness = Liveliness { kind, lease_duration: Duration::from_secs(1) };
+    promised.qos.reliability.kind = ReliabilityKind::Reliable;
+    let reader = both.ends[1].create_reader(Both::NOW, endpoint(), &mut Nowhere);
+    both.settle();
+    let make = |_| both.ends[0].create_writer(Both::NOW, promised.clone(), &mut Nowhere);
+    let made = (0..writers).map(make).collect();
+    both.settle();
+    assert_eq!(both.ends[1].reader(reader).unwrap().proxies.len(), writers);
+    (both, made, reader)
+}
+
+#[test]
+fn a_reader_is_looked_at_once_however_many_of_its_writers_are_back() {
+    const WRITERS: usize = 50;
+    let (mut both, _, reader) = with_leases(LivelinessKind::Automatic, WRITERS);
+    let here = &mut both.ends[1];
+    let late = Both::NOW + Duration::from_secs(2);
+    here.check_reader_liveliness(late, reader);
+    let silent = |here: &Participant| {
+        here.reader(reader).unwrap().proxies.values().filter(|proxy| !proxy.alive).count()
+    };
+    assert_eq!(silent(here), WRITERS);
+    here.hear_writers(late, GuidPrefix([1; 12]), LivelinessKind::Automatic);
+    assert_eq!(here.revived, [reader]);
+    here.look_at_revived(late);
+    assert_eq!(silent(here), 0);
+}
+
+/// The heartbeats with which a writer says that it is alive, of what a participant sends until then.
+fn said_alive(end: &mut Participant, until: Time) -> usize {
+    let (mut port, mut said, mut now) = (Loopback::new(), 0, Both::NOW);
+    loop {
+        end.on_timeout(now, usize::MAX);
+        while end.poll_transmit(now, &mut port, TxClass::Discovery, 8).more {}
+        while let Some((_, datagram)) = port.take() {
+            let (_, rest) = Header::parse(&datagram).unwrap();
+            let is_one = |submessage: &Result<_, _>| matches!(submessage, Ok(Submessage::Heartbeat(of)) if of.liveliness_flag);
+            said += Submessages::new(rest).filter(is_one).count();
+        }
+        match end.next_timeout().filter(|next| *next <= until) {
+            Some(next) => now = now.max(next),
+            None => return said,
+        }
+    }
+}
+
+#[test]
+fn readers_of_a_lane_are_told_that_its_writer_is_alive_as_often_as_the_lease_asks_for() {
+    let (mut both, writers, reader) = with_leases(LivelinessKind::ManualByTopic, 1);
+    let reader = both.ends[1].reader(reader).unwrap().guid;
+    let end = &mut both.ends[0];
+    end.set_reader_lane(Both::NOW, writers[0], reader, Some(SequenceNumber(1)));
+    said_alive(end, Both::NOW);
+    for _ in 0..1_000 {
+        let mut change = NewChange {
+            kind: ChangeKind::Alive,
+            instance: InstanceHandle::NIL,
+            source_timestamp: None,
+            payload: Bytes::new(),
+            number: None,
+            in_lane: true,
+            called: Time::default(),
+        };
+        end.write(Both::NOW, writers[0], &mut change, &mut Nowhere).unwrap();
+    }
+    assert_eq!(said_alive(end, Both::NOW), 1, "at once");
+    assert_eq!(
+        said_alive(end, Both::NOW + Duration::from_millis(900)),
+        1,
+        "and once more for the last of them"
+    );
+    for _ in 0..2 {
+        end.assert_liveliness(Both::NOW, writers[0]);
+    }
+    assert_eq!(said_alive(end, Both::NOW), 1, "who says so is heard at once");
 }

@@ -16,6 +16,7 @@ use taut_wire::{
 
 use crate::anatomy::read_stamps;
 use crate::counters::{Counters, bump};
+use crate::discovery::inbox::Inbox;
 use crate::event::Event;
 use crate::history_cache::{CacheChange, ChangeKind};
 use crate::limits;
@@ -89,8 +90,8 @@ impl Participant {
             // Only now, as its writers may have said in the same datagram what they have.
             self.ask_again(now, prefix);
         }
-        while let Some(index) = self.revived.pop() {
-            self.check_reader_liveliness(now, index);
+        if !self.revived.is_empty() {
+            self.look_at_revived(now);
         }
     }
 
@@ -228,7 +229,8 @@ impl Participant {
             Ok(inline) => inline,
             Err(reason) => return self.refuse_change(now, (writer, number, frag.reader_id), reason, sink),
         };
-        if frag.sample_size > limits::SAMPLE_SIZE {
+        let most = if frag.writer_id.is_builtin() { limits::DISCOVERY_SIZE } else { limits::SAMPLE_SIZE };
+        if frag.sample_size > most {
             let change = (writer, number, frag.reader_id);
             return self.refuse_change(now, change, WireError::LimitExceeded, sink);
         }
@@ -547,7 +549,7 @@ fn info_of(frag: &DataFrag<'_>) -> FragmentInfo {
 struct Rx<'a> {
     pool: &'a mut Pool,
     samples: &'a mut Pool,
-    inbox: &'a mut VecDeque<CacheChange>,
+    inbox: &'a mut Inbox,
     counters: &'a mut Counters,
     events: &'a mut VecDeque<Event>,
     woken: &'a mut Vec<ReaderIndex>,
@@ -574,7 +576,7 @@ impl Rx<'_> {
         offer: &mut Offer,
     ) {
         if writer.entity.is_builtin() {
-            return self.inbox.extend(offer.take());
+            return self.inbox.take(offer);
         }
         sink.deliver(reader, strength, offer);
         if offer.is_some() {

@@ -32,6 +32,8 @@ pub enum Timer {
     AssertLiveliness,
     /// The same for MANUAL_BY_PARTICIPANT, after a write.
     AssertManual,
+    /// The same for a manual writer whose readers take what it writes from its lane.
+    AssertByTopic(WriterIndex),
     /// The liveliness of the writers that a reader is matched with.
     ReaderLiveliness(ReaderIndex),
     /// The liveliness a manual writer has promised.

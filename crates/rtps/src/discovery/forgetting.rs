@@ -36,14 +36,23 @@ impl Participant {
         left: bool,
         again: Option<(ParticipantData, Locator)>,
     ) {
-        let Some(peer) = self.database.peers.remove(&prefix) else { return };
+        let Some(peer) = self.database.peers.remove(&prefix) else {
+            // The life that it has announced since is over as well.
+            if let Some(leaving) = self.database.leaving.get_mut(&prefix).filter(|_| again.is_none()) {
+                leaving.again = None;
+            }
+            return;
+        };
         if let Some(since) = peer.silent_since {
             self.database.silent.remove(&(since, prefix));
         }
         self.spdp.take_newcomer(prefix);
         self.spdp.stranded.remove(prefix);
         self.announcements.forget(prefix);
-        self.inbox.retain(|change| change.writer_guid.prefix != prefix);
+        self.inbox.forget(prefix);
+        if self.inbox.has_refused() {
+            self.timers.set(now, Timer::Inbox);
+        }
         self.found.forget(prefix);
         self.timers.set(Time::NEVER, Timer::Lease(prefix));
         self.timers.set(Time::NEVER, Timer::Peer(prefix));

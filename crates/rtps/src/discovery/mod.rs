@@ -8,6 +8,7 @@ mod addresses;
 mod endpoint_data;
 mod forgetting;
 mod fragmented;
+pub(crate) mod inbox;
 mod locators;
 mod looking;
 mod matches;

@@ -251,15 +251,29 @@ impl Participant {
             && self.events.len() < most
             && endpoints.next().is_some()
         {
-            let Some(change) = self.inbox.pop_front() else { break };
+            let Some(change) = self.inbox.next() else { break };
             match change.writer_guid.entity {
                 EntityId::PARTICIPANT_MESSAGE_WRITER => self.on_participant_message(now, &change),
                 _ => self.on_endpoint_change(&change),
             }
         }
+        if self.inbox.is_to_be_filled() {
+            self.fill_inbox();
+        }
         self.found.waits = !self.inbox.is_empty() || self.found.is_any_left();
         if self.found.waits {
             self.timers.set(now, Timer::Inbox);
+        }
+    }
+
+    /// There is room for what waits of the built-in readers.
+    #[cold]
+    fn fill_inbox(&mut self) {
+        for index in self.builtin.pairs().map(|pair| pair.reader) {
+            let Participant { readers, inbox, .. } = self;
+            let Some(reader) = readers.get_mut(index.0) else { continue };
+            reader.for_each_blocked(|proxy| proxy.deliver_pending(|offer| inbox.take(offer)));
+            self.wake_reader(index);
         }
     }
 

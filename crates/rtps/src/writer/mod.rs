@@ -114,6 +114,10 @@ pub struct Writer {
     pub asserted_at: Time,
     /// That promise is broken, and it is known.
     pub liveliness_lost: bool,
+    /// When its readers by the lane were told last that it is alive, and is that in the schedule?
+    pub told_alive_at: Time,
+    /// See [`Writer::told_alive_at`].
+    pub liveliness_queued: bool,
     /// Its fresh changes are in the schedule.
     pub push_queued: bool,
     /// What it owes single readers is in the schedule.
@@ -217,6 +221,8 @@ impl Writer {
             heartbeat_at: Time::NEVER,
             priority: qos.transport_priority,
             asserted_at: Time(0),
+            told_alive_at: Time::AT_ONCE,
+            liveliness_queued: false,
             liveliness_lost: false,
             push_queued: false,
             repair_queued: false,

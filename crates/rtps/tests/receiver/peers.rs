@@ -349,6 +349,27 @@ fn who_announces_itself_in_fragments_is_found() {
     }
 }
 
+/// Nobody knows a peer that has announced itself any better than one that has not.
+#[test]
+fn what_a_built_in_writer_says_is_no_longer_than_it_can_have_to_say() {
+    let mut participant = participant();
+    participant.on_frame(Time(0), &announcement(), &mut Nowhere);
+    for (sample_size, refused) in [(limits::DISCOVERY_SIZE, 0), (limits::DISCOVERY_SIZE + 1, 1)] {
+        let large = DataFragHeader {
+            reader_id: EntityId::UNKNOWN,
+            writer_id: EntityId::SEDP_PUBLICATIONS_WRITER,
+            writer_sn: SequenceNumber(1),
+            fragment_starting_num: 1,
+            fragments_in_submessage: 1,
+            fragment_size: 64,
+            sample_size,
+            key: false,
+        };
+        participant.on_frame(Time(0), &fragment_of(OTHER, large, &[0; 64]), &mut Nowhere);
+        assert_eq!(participant.counters().of(WireError::LimitExceeded), refused);
+    }
+}
+
 /// Of those that are begun the last ones are kept, and no more.
 #[test]
 fn the_oldest_of_too_many_announcements_gives_way() {
