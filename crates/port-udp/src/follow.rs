@@ -56,6 +56,8 @@ impl UdpPort {
         // Before it is looked what there is, so that no change is missed.
         self.hear();
         self.stats.changes_followed = self.stats.changes_heard;
+        // Where an interface is another one's way out now, all addresses may be those of before.
+        self.sender.forget_ways();
         // Until it has come to its end.
         let stale = std::mem::replace(&mut self.stale, true);
         let (asked, preferred) = (&self.config.interfaces, &self.config.preferred_interface);
@@ -87,5 +89,32 @@ impl UdpPort {
         }
         self.stale = false;
         Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use taut_base::Locator;
+    use taut_port::Port as _;
+
+    use crate::{Multicast, UdpConfig, UdpPort};
+
+    #[test]
+    fn after_a_change_ways_begin_anew_though_the_addresses_are_the_same() {
+        // Those that are named are not followed if they are of this host only.
+        let config = UdpConfig { domain_id: 199, multicast: Multicast::Never, ..UdpConfig::default() };
+        let mut port = UdpPort::open(&config).unwrap();
+        let listener = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = [Locator::from(listener.local_addr().unwrap())];
+        let has_way = |port: &mut UdpPort, sent: usize| {
+            (0..sent).for_each(|_| port.send(&to, &[b"sample"]));
+            port.flush();
+            port.sender.has_way()
+        };
+        assert!(has_way(&mut port, 100));
+        assert_eq!(port.follow(), Ok(false));
+        assert!(!has_way(&mut port, 0) && has_way(&mut port, 100));
     }
 }

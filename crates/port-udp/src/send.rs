@@ -5,6 +5,7 @@ use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{getsockopt, sockopt};
 use socket2::{MsgHdr, SockAddr, SockRef};
@@ -23,6 +24,8 @@ use crate::{Interface, UdpConfig};
 /// How long one send may wait for room in the send buffer, once. Longer holds up everything else
 /// of the participant; shorter drops in bursts that a local queue would have taken.
 const FULL_WAIT_MS: u16 = 2;
+/// So often that wait begins, as a signal ends it. Lower loses datagrams of who is profiled, higher holds all up for longer.
+const SIGNALS: usize = 4;
 
 pub(crate) struct Sender {
     /// The user unicast socket: what we send comes from an address that we announce.
@@ -74,6 +77,16 @@ impl Sender {
         // Kernels before 4.18 do not know it, and would send a row as one datagram.
         self.cuts_rows = getsockopt(&self.unicast.socket, sockopt::UdpGsoSegment).is_ok();
         Ok(())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn has_way(&self) -> bool {
+        self.ways.has_any()
+    }
+
+    /// The way to a destination may begin at another address by now.
+    pub(crate) fn forget_ways(&mut self) {
+        self.ways.forget();
     }
 
     pub(crate) fn send_buffer(&self) -> usize {
@@ -391,5 +404,27 @@ fn send_again(
 
 fn wait_for_room(socket: &UdpSocket) -> bool {
     let mut fds = [PollFd::new(socket.as_fd(), PollFlags::POLLOUT)];
-    nix::poll::poll(&mut fds, PollTimeout::from(FULL_WAIT_MS)) == Ok(1)
+    has_room(|| nix::poll::poll(&mut fds, PollTimeout::from(FULL_WAIT_MS)))
+}
+
+/// A signal ends a wait, which begins anew then: a few times only, as a timer's signals go on.
+fn has_room(wait: impl FnMut() -> nix::Result<i32>) -> bool {
+    let mut waits = std::iter::repeat_with(wait).take(SIGNALS);
+    waits.find(|waited| *waited != Err(Errno::EINTR)) == Some(Ok(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_does_not_end_the_wait_for_room() {
+        let after = |signals: usize, then| {
+            let mut waits = std::iter::repeat_n(Err(Errno::EINTR), signals).chain([then]);
+            has_room(|| waits.next().unwrap())
+        };
+        assert!(after(0, Ok(1)) && after(SIGNALS - 1, Ok(1)));
+        assert!(!after(1, Ok(0)) && !after(1, Err(Errno::ENOMEM)), "there is none");
+        assert!(!after(SIGNALS, Ok(1)), "it has an end");
+    }
 }

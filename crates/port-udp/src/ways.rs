@@ -105,6 +105,11 @@ impl Ways {
         self.0.iter_mut().filter(|way| way.to == name).for_each(Way::forget);
     }
 
+    #[cfg(test)]
+    pub(crate) fn has_any(&self) -> bool {
+        self.0.iter().any(|way| way.connected)
+    }
+
     /// The host's addresses have changed, and with them, maybe, from which one each is reached.
     pub(crate) fn forget(&mut self) {
         self.0.iter_mut().for_each(Way::forget);
