@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use taut_base::{Error, Locator, Result, Time};
+use taut_base::{Duration, Error, Locator, Result, Time};
 use taut_ethernet::{Carrier, Layer, Put, Reached, Station, Stats, Tag};
 use taut_mem::Chunks;
 use taut_port::Frame;
@@ -97,7 +97,26 @@ pub struct XdpPort {
     /// Why netd does not have it receive, as it was told.
     refused: Option<String>,
     pub(crate) comeback: Comeback,
+    left: Left,
 }
+
+/// Frames that the kernel did not take when it was to send them: as many of a socket are on their way as may be, or the
+/// interface is down. Nobody tells when it takes more.
+struct Left {
+    /// When it is asked again; at once if nobody has said what time it is since.
+    ask_at: Time,
+    pause: Duration,
+}
+
+impl Left {
+    fn nothing() -> Left {
+        Left { ask_at: Time::NEVER, pause: LEFT_PAUSE.0 }
+    }
+}
+
+/// How long after a call that the kernel is asked again, at first, and at most, each time doubled. Lower makes calls in vain
+/// on a slow link, higher has frames wait when it would take them.
+const LEFT_PAUSE: (Duration, Duration) = (Duration::from_micros(200), Duration::from_millis(100));
 
 /// What is known of an interface before it is opened.
 pub(crate) struct Ground {
@@ -185,6 +204,7 @@ impl XdpPort {
             link,
             refused: None,
             comeback,
+            left: Left::nothing(),
         }
     }
 
@@ -313,12 +333,15 @@ impl XdpPort {
     /// When to call [`XdpPort::on_timeout`], or [`XdpPort::next_try`].
     #[inline]
     pub fn next_timeout(&self) -> Time {
-        self.carrier.layer().next_timeout().min(self.comeback.due())
+        self.carrier.layer().next_timeout().min(self.comeback.due()).min(self.left.ask_at)
     }
 
-    /// Looks for the ways to hosts, and whether frames still come to the program, if it is time. Returns whether frames may have
-    /// another length than before, and what to warn of.
+    /// Looks for the ways to hosts, whether frames still come to the program, and sends what is left, if it is time. Returns
+    /// whether frames may have another length than before, and what to warn of.
     pub fn on_timeout(&mut self, now: Time) -> (bool, Option<String>) {
+        if self.left.ask_at <= now {
+            self.send_left(now);
+        }
         let is_other_length = self.carrier.layer_mut().on_timeout(now);
         (is_other_length, self.look(now))
     }
@@ -370,6 +393,9 @@ impl XdpPort {
                 self.carrier.stats.errors += 1;
             }
         }
+        if self.left.ask_at == Time::NEVER && self.has_left() {
+            self.left.ask_at = Time::AT_ONCE;
+        }
     }
 
     /// Takes at most `budget` datagrams of samples that have come by the queue at this place; what comes of discovery
@@ -381,6 +407,20 @@ impl XdpPort {
         let XdpPort { queues, carrier, .. } = self;
         let Some(queue) = queues.get_mut(place) else { return 0 };
         queue.receive(budget, carrier, sink)
+    }
+
+    fn has_left(&self) -> bool {
+        self.queues.iter().any(Queue::is_left)
+    }
+
+    #[cold]
+    fn send_left(&mut self, now: Time) {
+        let pause = self.left.pause;
+        self.left = Left::nothing();
+        self.flush();
+        if self.has_left() {
+            self.left = Left { ask_at: now + pause, pause: pause.times(2).min(LEFT_PAUSE.1) };
+        }
     }
 
     /// The counters. *Cost*: one system call for each queue.
@@ -530,6 +570,30 @@ mod tests {
             got.is_some()
         });
         got.unwrap_or_default()
+    }
+
+    /// Nobody sends more behind it, and a kernel that has taken some of a burst does not tell when it takes the rest.
+    #[test]
+    fn what_the_kernel_did_not_take_is_sent_later() {
+        with_pair("what_the_kernel_did_not_take_is_sent_later", ["", ""], |pair| {
+            let (mut far, mut near) = (of_vlan(pair, End::B, 0, None), of_vlan(pair, End::A, 0, None));
+            let to = Locator::ethernet(far.interface.mac, PORT);
+            pair.enter(End::A);
+            ip(&format!("link set {} down", End::A.name()));
+            assert!(near.send(&to, &[&[7; 8]]));
+            near.flush();
+            let mut now = Time(1);
+            assert!(near.next_timeout() <= now);
+            for pause in [LEFT_PAUSE.0, LEFT_PAUSE.0.times(2)] {
+                near.on_timeout(now);
+                assert_eq!(near.next_timeout(), now + pause, "it is down");
+                now = now + pause;
+            }
+            ip(&format!("link set {} up", End::A.name()));
+            near.on_timeout(now);
+            assert!(near.next_timeout() > now + LEFT_PAUSE.1, "nothing is left");
+            assert_eq!(first(&mut far).0, [7; 8]);
+        });
     }
 
     #[test]

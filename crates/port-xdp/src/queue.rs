@@ -28,7 +28,7 @@ use crate::supply::Supply;
 const TX: u32 = 1_024;
 
 /// How often the kernel is woken in a row where it copies: it takes 32 frames with each call. What it does not take then
-/// it is woken for with the next frames. Higher holds up what else there is to do, lower leaves frames of a burst waiting.
+/// it is woken for with the next frames, or a little later. Higher holds up what else there is to do, lower leaves frames of a burst waiting.
 const KICKS: u32 = 2 * TX / 32;
 
 /// Is the kernel to be woken to send, after it was so many times in a row?
@@ -244,6 +244,11 @@ impl Queue {
         if self.waits { self.kick() } else { Ok(()) }
     }
 
+    /// Are there frames that the kernel takes with another call only, once it may?
+    pub(crate) fn is_left(&self) -> bool {
+        self.waits && self.bound() == BindMode::Copy
+    }
+
     /// How often the kernel was woken: each is a system call.
     pub(crate) fn kicks(&self) -> u64 {
         self.kicks
@@ -253,11 +258,17 @@ impl Queue {
         self.reclaim();
         let bound = self.bound();
         let mut woken = 0;
-        while is_to_be_woken(bound, self.socket.tx.needs_wakeup(), self.socket.tx.pending(), woken) {
+        let mut pending = self.socket.tx.pending();
+        while is_to_be_woken(bound, self.socket.tx.needs_wakeup(), pending, woken) {
             self.kicks += 1;
             self.socket.kick()?;
             woken += 1;
             self.reclaim();
+            let before = std::mem::replace(&mut pending, self.socket.tx.pending());
+            if pending == before {
+                // What it has sent is still on its way, and it takes no more before that is through.
+                break;
+            }
         }
         // A driver at work takes them without a call; should it have come to its end just before, the next flush sees.
         self.waits = self.socket.tx.pending() > 0;
