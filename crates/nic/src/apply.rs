@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::change::Change;
+use crate::change::{Change, xps_item};
 use crate::config::NicConfig;
 use crate::facts::Facts;
 use crate::namespace::Namespace;
@@ -142,7 +142,7 @@ pub fn apply(
         let outcome = match &step.able {
             Able::Change(change) => {
                 let record = record(&facts, identity, &step.item, change, records);
-                match record.and_then(|record| make(machine, identity, record, records, save)) {
+                match record.and_then(|record| make(machine, &facts, identity, record, records, save)) {
                     Ok(()) => Outcome::Done,
                     Err(why) => Outcome::Failed(why),
                 }
@@ -186,8 +186,29 @@ fn record(
     })
 }
 
+/// What a change may take away besides: other queues, and other classes of them, have no processors of their own. The
+/// kernel forgets them with a queue that goes, and has them back with none.
+fn taken_away(facts: &Facts, record: &Record, records: &[Record], identity: &Identity) -> Vec<Record> {
+    if !matches!(record.written, Change::Channels { .. } | Change::Qdisc(_)) {
+        return Vec::new();
+    }
+    let had =
+        (0..).zip(facts.xps.as_ref().map_or(&[][..], Vec::as_slice)).filter(|(_, cpus)| !cpus.is_empty());
+    let of_queue = |(queue, cpus): (u32, &Vec<u32>)| Record {
+        item: xps_item(queue),
+        before: Change::Xps { queue, cpus: cpus.clone() },
+        written: Change::Xps { queue, cpus: Vec::new() },
+        replaced: None,
+        ..record.clone()
+    };
+    let is_known =
+        |one: &Record| records.iter().any(|other| other.is_here(identity) && other.item == one.item);
+    had.map(of_queue).filter(|one| !is_known(one)).collect()
+}
+
 fn make(
     machine: &mut impl Machine,
+    facts: &Facts,
     identity: &Identity,
     record: Record,
     records: &mut Vec<Record>,
@@ -196,12 +217,23 @@ fn make(
     let old = records.clone();
     let same = |other: &Record| other.is_here(identity) && other.item == record.item;
     records.retain(|other| !same(other));
+    let besides = taken_away(facts, &record, records, identity);
+    // Before it, so that they are taken back after it.
+    records.extend_from_slice(&besides);
     records.push(record.clone());
     let made = save(records).and_then(|()| machine.change(&record.written));
-    if made.is_err() {
+    let now = machine.facts();
+    let is_there = |change: &Change| now.as_ref().is_ok_and(|facts| change.holds(facts));
+    if made.is_err() && (!is_there(&record.written) || record.replaced.as_ref().is_some_and(is_there)) {
         *records = old;
         // The record of a change that was not made does no harm: undo finds another one there.
         let _ = save(records);
+        return made;
+    }
+    records.retain(|one| !besides.contains(one) || !is_there(&one.before));
+    if made.is_err() {
+        // All but what belongs to it was made: undo is to know.
+        save(records)?;
         return made;
     }
     if let Some(last) = records.last_mut() {

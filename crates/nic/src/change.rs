@@ -308,6 +308,11 @@ pub(crate) fn shown_coalescing(coalescing: &Coalescing) -> String {
     usecs.into_iter().chain(adaptive).collect::<Vec<_>>().join(", ")
 }
 
+/// The step that is about the processors of a transmit queue.
+pub(crate) fn xps_item(queue: u32) -> String {
+    format!("XPS of queue {queue}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

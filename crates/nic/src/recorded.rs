@@ -57,6 +57,9 @@ impl Machine for Recorded {
             Change::Channels { combined, rx, tx } => {
                 let channels = self.facts.channels.as_mut().map_err(|why| why.clone())?;
                 (channels.combined, channels.rx, channels.tx) = (*combined, *rx, *tx);
+                if let Ok(xps) = &mut self.facts.xps {
+                    xps.resize((combined + tx) as usize, Vec::new());
+                }
                 // A driver spreads anew over other queues.
                 if let Ok(table) = &mut self.facts.spread {
                     *table = Recorded::even(table.len(), combined + rx);

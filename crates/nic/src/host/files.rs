@@ -1,8 +1,9 @@
 //! What the kernel tells and takes by files: XPS, interrupts, processors, and which queueing disciplines it has.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::{fs, io};
 
+use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
 
 use super::{refused, wrong};
@@ -68,15 +69,35 @@ pub fn xps(interface: &str) -> Seen<Vec<Vec<u32>>> {
     let count = names.flatten().filter(|name| name.file_name().to_string_lossy().starts_with("tx-")).count();
     for queue in 0..count {
         let path = xps_path(interface, queue);
-        let text = fs::read_to_string(&path).map_err(|error| wrong("read", &path, &error))?;
-        queues.push(of_mask(&text));
+        queues.push(of_xps(fs::read_to_string(&path)).map_err(|error| wrong("read", &path, &error))?);
     }
     Ok(queues)
+}
+
+/// What the file of a queue says. One that mqprio has given to no class has no processors, and says that it is not valid.
+fn of_xps(read: io::Result<String>) -> io::Result<Vec<u32>> {
+    match read {
+        Err(error) if is_in_no_class(&error) => Ok(Vec::new()),
+        read => read.map(|text| of_mask(&text)),
+    }
+}
+
+fn is_in_no_class(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::EINVAL as i32)
 }
 
 pub fn set_xps(interface: &str, queue: u32, cpus: &[u32]) -> Result<(), String> {
     let path = xps_path(interface, queue as usize);
     fs::write(&path, mask(cpus)).map_err(|error| wrong("write", &path, &error))
+}
+
+/// The same of a queue that had them before, if it may still have any.
+pub fn restore_xps(interface: &str, queue: u32, cpus: &[u32]) -> Result<(), String> {
+    let path = xps_path(interface, queue as usize);
+    match fs::write(&path, mask(cpus)) {
+        Err(error) if is_in_no_class(&error) => Ok(()),
+        written => written.map_err(|error| wrong("write", &path, &error)),
+    }
 }
 
 fn xps_path(interface: &str, queue: usize) -> String {
@@ -171,6 +192,14 @@ fn mask(numbers: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_queue_of_no_class_has_no_processors_and_hides_none_of_the_others() {
+        let of = |errno| of_xps(Err(io::Error::from_raw_os_error(errno as i32)));
+        assert!(of(Errno::EINVAL).unwrap().is_empty());
+        assert!(of(Errno::EACCES).is_err());
+        assert_eq!(of_xps(Ok("5\n".into())).unwrap(), [0, 2]);
+    }
 
     #[test]
     fn masks_and_lists() {

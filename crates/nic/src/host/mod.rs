@@ -128,12 +128,10 @@ impl Host {
         let before = read().unwrap_or_default();
         let changed = change();
         let after = read().unwrap_or_default();
-        for (queue, (before, after)) in (0..).zip(before.iter().zip(&after)) {
-            if before != after {
-                files::set_xps(&self.interface, queue, before)?;
-            }
-        }
-        changed
+        let others = (0..).zip(before.iter().zip(&after)).filter(|(_, (before, after))| before != after);
+        let restored = others.map(|(queue, (before, _))| files::restore_xps(&self.interface, queue, before));
+        // Each of them is tried, whatever becomes of another.
+        restored.fold(changed, Result::and)
     }
 
     fn set_rule(&self, location: u32, rule: Option<(Frames, u64)>) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! Who uses which queue: queueing disciplines, XPS, interrupts.
 
 use super::{Able, Step, Wanted};
-use crate::change::{Change, Classes, Gate, Qdisc, shown_qdiscs};
+use crate::change::{Change, Classes, Gate, Qdisc, shown_qdiscs, xps_item};
 use crate::facts::{Interrupt, Qdiscs, counted};
 
 /// Drivers whose NIC keeps the time of taprio itself.
@@ -132,7 +132,7 @@ impl Wanted<'_> {
             }
         };
         let step = |queue: u32| {
-            let item = format!("XPS of queue {queue}");
+            let item = xps_item(queue);
             let cpus = self.cpus_of(queue).to_vec();
             let change = Change::Xps { queue, cpus };
             match queues.get(queue as usize) {

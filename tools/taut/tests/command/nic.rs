@@ -121,6 +121,22 @@ fn the_place_of_records_is_open_whatever_the_umask() {
     assert_eq!(ended.stdout, "755\n", "{}", ended.stderr);
 }
 
+/// The file asks for fewer queues than there are.
+#[test]
+fn the_processors_of_queues_that_go_come_back_with_them() {
+    let Some(ended) = in_namespace(
+        "echo 1 > $queues/tx-3/xps_cpus
+$taut nic apply nic.toml > done
+[ ! -e $queues/tx-3 ]
+$taut nic undo nic0 > undone
+tr -d '0,' < $queues/tx-3/xps_cpus
+ls /run/taut",
+    ) else {
+        return;
+    };
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("1\nnic.lock\n", ""));
+}
+
 /// XPS is refused by a /sys that cannot be written; what was done before it is taken back.
 #[test]
 fn a_step_that_fails() {
