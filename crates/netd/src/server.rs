@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use taut_ethernet::{BARE_SHIFT, UDP_SHIFT, group};
 use taut_port_udp::DEFAULT_GROUP;
-use taut_port_xdp::netd::{Layout, Message, Peer, Received, namespace, namespace_of, peer};
+use taut_port_xdp::netd::{CROWDED, Layout, Message, Peer, Received, namespace, namespace_of, peer};
 use taut_xdp::{AttachMode, BindMode, Error, Handover, Interface, Link, Membership, Mode, Program, Umem};
 
 use crate::client::{Client, End, Passed, Proof, Share, State, TO_ASK, TO_BIND, ports};
@@ -263,6 +263,10 @@ impl Server {
         let (message, fds) = match client.connection.receive() {
             Received::Empty => return Ok(()),
             Received::Gone => return Err(End::Gone),
+            Received::Crowded(fds) => {
+                self.undertaker.close(client.peer.uid, fds);
+                return Err(client.refuse(format!("of netd: {CROWDED}")));
+            }
             Received::Hostile(what, fds) => {
                 self.undertaker.close(client.peer.uid, fds);
                 return Err(End::Hostile(what));

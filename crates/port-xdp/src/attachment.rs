@@ -11,7 +11,7 @@ use taut_ethernet::{BARE_SHIFT, UDP_SHIFT, shift_with_tag};
 use taut_xdp::{AttachMode, Error, Interface, Link, Membership, Mode, ParentLook, Program, Vlan, program_of};
 
 use crate::XdpConfig;
-use crate::netd::{Asking, Client, Connection, Heard, connect};
+use crate::netd::{Asking, Client, Connection, Heard, MAX_ENDS, connect};
 use crate::port::Ground;
 use crate::queue::Queue;
 use crate::vlan::{behind_driver, leaves_parent, taken};
@@ -247,7 +247,10 @@ impl Attachment {
         let link = match self {
             Attachment::Own { attached, .. } => &attached.link,
             Attachment::Netd { layer: Mode::L2, .. } => return 0,
-            Attachment::Netd { client, .. } => return u64::from(!client.receive(new)),
+            Attachment::Netd { client, .. } if client.receive(new) => {
+                return new.len().saturating_sub(MAX_ENDS) as u64;
+            }
+            Attachment::Netd { .. } => return 1,
         };
         let (program, mut failed) = (link.program(), 0);
         for queue in queues.iter().map(Queue::number) {

@@ -445,7 +445,7 @@ mod tests {
     use super::*;
     use crate::attachment::Awaited;
     use crate::comeback::LOOK;
-    use crate::netd::{Client, Connection, Message, Received};
+    use crate::netd::{Client, Connection, MAX_ENDS, Message, Received};
 
     fn over_ip() -> Reached {
         Reached::Ip(vec![([127, 0, 0, 1], 7_411).into()])
@@ -461,6 +461,19 @@ mod tests {
         let attachment = Attachment::by_netd(client, &ground);
         let port = XdpPort::with(&config, &reached, ground, attachment, Vec::new());
         (port, Connection::of(other))
+    }
+
+    /// netd is told of so many; what comes for the others goes by sockets.
+    #[test]
+    fn ends_beyond_what_netd_takes_are_counted() {
+        let (mut port, _netd) = by_netd(over_ip());
+        let ends: Vec<SocketAddr> =
+            (0..MAX_ENDS as u16 + 2).map(|n| ([10, 0, 0, 1], 7_000 + n).into()).collect();
+        for (count, failed) in [(MAX_ENDS, 0), (MAX_ENDS + 2, 2)] {
+            let before = port.stats().errors;
+            port.follow(Time(0), &ends[..count]);
+            assert_eq!(port.stats().errors - before, failed);
+        }
     }
 
     /// A rule of netd names one network, and who has a queue of the parent sends into all.

@@ -11,7 +11,8 @@ use rustix::io::Errno;
 use taut_xdp::{AttachMode, Interface, Mode};
 
 use super::{
-    Client, Connection, Granted, MAX_PROOFS, MAX_QUEUES, Message, Netd, Received, SOCKET, udp_address,
+    CROWDED, Client, Connection, Granted, MAX_PROOFS, MAX_QUEUES, Message, Netd, Received, SOCKET,
+    udp_address,
 };
 use crate::XdpConfig;
 use crate::queue::Queue;
@@ -118,6 +119,7 @@ impl Asking {
                 Received::Message(Message::Refused { why }, _) => return Err(why),
                 Received::Message(message, fds) => self.go_on(message, fds)?,
                 Received::Gone => return Err("netd has ended meanwhile: start it again".into()),
+                Received::Crowded(_) => return Err(CROWDED.into()),
                 Received::Hostile(what, _) => {
                     return Err(format!("netd says {what}: use one version of Taut"));
                 }

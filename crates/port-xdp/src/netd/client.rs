@@ -8,7 +8,7 @@ use std::time::Duration;
 use taut_xdp::AttachMode;
 
 use super::asking::confused;
-use super::{Asking, Connection, Message, Received};
+use super::{Asking, CROWDED, Connection, Message, Received};
 use crate::queue::Queue;
 
 /// How long netd may take to answer. It tries for a queue for a second, and a driver may set its queues up anew before,
@@ -88,7 +88,7 @@ impl Client {
                     heard.refused += 1;
                     heard.answer = Some(Err(why));
                 }
-                Received::Gone | Received::Message(..) | Received::Hostile(..) => {
+                Received::Gone | Received::Message(..) | Received::Crowded(_) | Received::Hostile(..) => {
                     heard.is_gone = true;
                     return heard;
                 }
@@ -127,6 +127,7 @@ fn answer_within(connection: &Connection, at_most: Duration) -> Result<(), Strin
             Received::Message(Message::Refused { why }, _) => return Err(why),
             Received::Message(..) => return Err(confused()),
             Received::Gone => return Err("netd has ended meanwhile: start it again".into()),
+            Received::Crowded(_) => return Err(CROWDED.into()),
             Received::Hostile(what, _) => return Err(format!("netd says {what}: use one version of Taut")),
         }
     }

@@ -37,6 +37,9 @@ pub struct Connection {
     socket: OwnedFd,
 }
 
+/// Why what was passed has not come.
+pub const CROWDED: &str = "what was passed cannot be received: raise the limit of open files (`ulimit -n`)";
+
 /// What a look at a connection finds.
 #[derive(Debug)]
 pub enum Received {
@@ -46,6 +49,9 @@ pub enum Received {
     Gone,
     /// A message and its descriptors, as many as its kind may have.
     Message(Message, Vec<OwnedFd>),
+    /// A message whose descriptors have not all come: this side has no place for them, or a policy of the system does not let
+    /// it have them. [`CROWDED`] says so.
+    Crowded(Vec<OwnedFd>),
     /// What nobody sends who keeps to the rules, and descriptors of whatever kind: their close may wait.
     Hostile(String, Vec<OwnedFd>),
 }
@@ -131,7 +137,11 @@ impl Connection {
         if packet.bytes > MAX_LEN || packet.flags.contains(ReturnFlags::TRUNC) {
             return Received::Hostile(format!("a message of more than {MAX_LEN} B"), fds);
         }
-        if fds.len() > MAX_DESCRIPTORS || packet.flags.contains(ReturnFlags::CTRUNC) {
+        // There is room for as many as one message can have, so that it is not that which cuts it.
+        if fds.len() <= MAX_DESCRIPTORS && packet.flags.contains(ReturnFlags::CTRUNC) {
+            return Received::Crowded(fds);
+        }
+        if fds.len() > MAX_DESCRIPTORS {
             return Received::Hostile(format!("more than {MAX_DESCRIPTORS} descriptors with a message"), fds);
         }
         match Message::parse(bytes.get(..packet.bytes).unwrap_or_default()) {

@@ -25,8 +25,8 @@ use super::{Layout, MAX_PROOFS};
 const VERSION: u8 = 4;
 /// Queues of one participant. Each costs 28 MiB; more are more than a network card gives to one kind of traffic.
 pub const MAX_QUEUES: usize = 16;
-/// Addresses and ports of one participant on one interface. Lower and an interface with many addresses of IPv6 is
-/// refused, higher and a packet is longer for everybody.
+/// Addresses and ports of one participant on one interface; what comes for those beyond goes by sockets. Lower and an
+/// interface with many addresses of IPv6 meets that, higher and a packet is longer for everybody.
 pub const MAX_ENDS: usize = 64;
 /// Bytes of a text: a sentence or two. What is longer is cut.
 const MAX_TEXT: usize = 600;

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 pub use crate::queue::Layout;
 pub(crate) use asking::{Asking, connect, connect_at_once};
 pub(crate) use client::{Client, Heard};
-pub use connection::{Connection, MAX_DESCRIPTORS, Received};
+pub use connection::{CROWDED, Connection, MAX_DESCRIPTORS, Received};
 pub(crate) use kernel::udp_address;
 pub use kernel::{Peer, UdpSocket, namespace, namespace_of, pass_rights, peer, udp_socket};
 pub use message::{Granted, MAX_ENDS, MAX_QUEUES, Malformed, Message};
