@@ -277,7 +277,7 @@ impl Device {
         let frames = queued.saturating_add(config.spare_frames + 2 * BURST as u32);
         let room = self.mtu().min(MOST_MTU).saturating_add(HEADER + AROUND).max(LEAST_ROOM);
         let wanted = Wanted { frames, lent: config.lent_frames, room, shift: config.shift.min(7) };
-        let frames = Lending::new(Pool::new(wanted, self.number())?);
+        let frames = Lending::new(Pool::new(wanted, self.number())?, setup.tx_queues);
         setup.pool = frames.as_ref().map_or(ptr::null_mut(), |frames| frames.pool().as_ptr());
         // From here on the driver may have some of them.
         self.frames = frames;
@@ -385,7 +385,7 @@ impl Device {
         self.frames.as_ref().map(Lending::chunks)
     }
 
-    /// Adds a frame to a burst around a payload that lies in one of [`Device::chunks`], which is not copied. `false` if it
+    /// Adds a frame to a burst for this queue around a payload that lies in one of [`Device::chunks`], which is not copied. `false` if it
     /// is to be copied: the payload is being sent already, is not all of what was written, or has no room around it; or
     /// the burst is full. `header` as of [`taut_mem::Outbound::wrap`].
     #[inline]
@@ -393,13 +393,13 @@ impl Device {
         &mut self,
         datagram: Wrap<'_>,
         header: impl FnOnce(&[u8], &mut [u8]) -> Option<()>,
-        burst: &mut Burst,
+        burst: (u16, &mut Burst),
     ) -> bool {
         self.frames.as_mut().is_some_and(|frames| frames.wrap(burst, datagram, header))
     }
 
     /// Looks which frames around payloads the driver has done with, which some drivers are only when further ones are
-    /// sent. *Cost*: a look at the oldest, if there is one.
+    /// sent by the same queue. *Cost*: a look at the oldest of each, if there is one.
     #[inline]
     pub fn take_back(&mut self) {
         if let Some(frames) = &mut self.frames {

@@ -24,13 +24,14 @@ pub(crate) struct Lending {
     pool: Arc<Pool>,
     chunks: Arc<Chunks>,
     outbound: Outbound,
-    /// Those that are being sent, in their order.
-    leaving: VecDeque<u32>,
+    /// Those that are being sent by each queue, in their order: a driver gives back those of one queue when more go by that
+    /// one, and has done with the first of them first.
+    leaving: Vec<VecDeque<u32>>,
 }
 
 impl Lending {
-    /// All frames of a pool that were taken from it: it gets back those that are not lent.
-    pub fn new(pool: Pool) -> Option<Lending> {
+    /// All frames of a pool that were taken from it, to be sent by so many queues: it gets back those that are not lent.
+    pub fn new(pool: Pool, queues: u16) -> Option<Lending> {
         let (count, lent) = pool.count();
         let (Some(base), size) = pool.memory() else { return None };
         let pool = Arc::new(pool);
@@ -45,7 +46,8 @@ impl Lending {
         // SAFETY: it is the only one, and nobody here writes around payloads.
         let outbound = unsafe { Outbound::new(Arc::clone(&chunks)) };
         // More than are lent cannot be on their way.
-        Some(Lending { pool, chunks, outbound, leaving: VecDeque::with_capacity(lent as usize) })
+        let leaving = (0..queues).map(|_| VecDeque::with_capacity(lent as usize)).collect();
+        Some(Lending { pool, chunks, outbound, leaving })
     }
 
     pub fn pool(&self) -> &Pool {
@@ -56,17 +58,17 @@ impl Lending {
         &self.chunks
     }
 
-    /// Adds a frame to a burst whose payload lies in one of the chunks. `false` if it has to be copied, or there is no
-    /// room in the burst.
+    /// Adds a frame to a burst for this queue whose payload lies in one of the chunks. `false` if it has to be copied, or
+    /// there is no room in the burst.
     pub fn wrap(
         &mut self,
-        burst: &mut Burst,
+        (queue, burst): (u16, &mut Burst),
         datagram: Wrap<'_>,
         header: impl FnOnce(&[u8], &mut [u8]) -> Option<()>,
     ) -> bool {
-        if burst.room() == 0 {
+        let Some(leaving) = self.leaving.get_mut(usize::from(queue)).filter(|_| burst.room() > 0) else {
             return false;
-        }
+        };
         let Some((number, range)) = self.outbound.wrap(datagram, header) else { return false };
         let start = range.start.checked_sub(self.pool.shift()).and_then(|start| u16::try_from(start).ok());
         let frame = start.zip(u16::try_from(range.len()).ok()).zip(self.pool.at(number));
@@ -80,20 +82,23 @@ impl Lending {
             ffi::taut_dpdk_share(frame.as_ptr(), start, len);
             Mbuf::own(frame)
         };
-        self.leaving.push_back(number);
+        leaving.push_back(number);
         burst.push(frame).is_ok()
     }
 
-    /// Looks which frames have been sent, the oldest first.
+    /// Looks which frames have been sent, of each queue the oldest first.
     pub fn take_back(&mut self) {
-        while let Some(number) = self.leaving.front().copied() {
-            // SAFETY: the type's invariant: the frame is there.
-            if self.pool.at(number).is_some_and(|frame| unsafe { is_shared(frame) }) {
-                return;
+        let Lending { pool, outbound, leaving, .. } = self;
+        for leaving in leaving {
+            while let Some(number) = leaving.front().copied() {
+                // SAFETY: the type's invariant: the frame is there.
+                if pool.at(number).is_some_and(|frame| unsafe { is_shared(frame) }) {
+                    break;
+                }
+                leaving.pop_front();
+                // SAFETY: one reference is left, which is ours.
+                unsafe { outbound.is_back(number) };
             }
-            self.leaving.pop_front();
-            // SAFETY: one reference is left, which is ours.
-            unsafe { self.outbound.is_back(number) };
         }
     }
 

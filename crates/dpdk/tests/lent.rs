@@ -17,7 +17,14 @@ const BEFORE: &[u8] = b"before";
 const BEHIND: &[u8] = b"and what follows";
 
 fn lending(number: u32, role: &str, socket: &Path) -> Device {
-    let config = DeviceConfig { lent_frames: LENT as u32, shift: 2, ..DeviceConfig::default() };
+    lending_by(1, number, role, socket)
+}
+
+/// By so many queues.
+fn lending_by(queues: u16, number: u32, role: &str, socket: &Path) -> Device {
+    let (rx_queues, tx_queues) = (queues, queues);
+    let of = DeviceConfig { rx_queues, tx_queues, ..DeviceConfig::default() };
+    let config = DeviceConfig { lent_frames: LENT as u32, shift: 2, ..of };
     Device::open(eal(), &memif(number, role, socket), &config).unwrap()
 }
 
@@ -39,13 +46,17 @@ fn written(device: &Device, byte: u8, len: usize) -> Option<Bytes> {
 }
 
 fn wrap(device: &mut Device, payload: &[u8], burst: &mut Burst) -> bool {
+    wrap_for(0, device, payload, burst)
+}
+
+fn wrap_for(queue: u16, device: &mut Device, payload: &[u8], burst: &mut Burst) -> bool {
     let header = |datagram: &[u8], place: &mut [u8]| {
         assert_eq!(datagram, [BEFORE, payload, BEHIND].concat());
         gather(place, &[HEADER]);
         Some(())
     };
     let datagram = Wrap { before: &[BEFORE], payload, after: &[BEHIND], header_len: HEADER.len() };
-    device.wrap(datagram, header, burst)
+    device.wrap(datagram, header, (queue, burst))
 }
 
 fn frame(payload: &[u8]) -> Vec<u8> {
@@ -123,6 +134,25 @@ fn nobody_writes_what_is_looked_at() {
     chunks.iter_mut().for_each(|chunk| chunk.fill(0xdd));
     assert!(frames.iter().all(|frame| frame.bytes() == [0xee; 2_000]));
     assert_eq!(*payload, [7; 500]);
+}
+
+/// A driver has done with what went by one queue only when more goes by that one, which may take long.
+#[test]
+fn what_one_queue_has_not_sent_keeps_back_nothing_of_another() {
+    let directory = TempDir::new().unwrap();
+    let mut device = lending_by(2, 70, "server", &directory.path().join("socket"));
+    let mut bursts = [Burst::new(), Burst::new()];
+    for (queue, burst) in (0..).zip(&mut bursts) {
+        let payload = written(&device, 7, 500).unwrap();
+        assert!(wrap_for(queue, &mut device, &payload, burst));
+    }
+    assert_eq!(free(&device), LENT - 2);
+    bursts[1].clear();
+    device.take_back();
+    assert_eq!(free(&device), LENT - 1);
+    bursts[0].clear();
+    device.take_back();
+    assert_eq!(free(&device), LENT);
 }
 
 #[test]

@@ -209,7 +209,7 @@ impl DpdkPort {
             let lent = device.chunks().and_then(|chunks| datagram.wrap(chunks));
             let is_lent = lent.is_some();
             let header = |whole: &[u8], place: &mut [u8]| datagram.write_header(whole, place);
-            if lent.is_some_and(|lent| device.wrap(lent, header, out)) {
+            if lent.is_some_and(|lent| device.wrap(lent, header, (by as u16, &mut *out))) {
                 return Put::sent(is_lent, true);
             }
             let Some(mut frame) = device.frame() else { return Put::Full };
