@@ -163,7 +163,7 @@ impl Participant {
 
     fn revive(&mut self, index: WriterIndex) {
         let writer = self.writers.get_mut(index.0);
-        if writer.is_some_and(|writer| std::mem::take(&mut writer.liveliness_lost)) {
+        if writer.is_some_and(|writer| std::mem::take(&mut writer.manual.is_lost)) {
             self.tell_readers_beside(index, true);
             let promise = self.manual_writers().find(|(writer, ..)| *writer == index);
             if let Some((_, asserted_at, lease)) = promise {
@@ -216,7 +216,7 @@ impl Participant {
 
     /// Is this writer of the participant alive, as far as is known?
     pub(crate) fn is_alive(&self, index: WriterIndex) -> bool {
-        self.writers.get(index.0).is_none_or(|writer| !writer.liveliness_lost)
+        self.writers.get(index.0).is_none_or(|writer| !writer.manual.is_lost)
     }
 
     /// A manual writer has written into its lane, of which the protocol of its readers hears nothing: they are told, as often
@@ -228,7 +228,7 @@ impl Participant {
         if lease.is_infinite() {
             return;
         }
-        let at = writer.told_alive_at + period_of(lease);
+        let at = writer.manual.told_at.map_or(now, |at| at + period_of(lease));
         if at > now {
             self.timers.set(at, Timer::AssertByTopic(index));
         } else {
@@ -239,8 +239,8 @@ impl Participant {
     /// Tells the readers of a manual writer that it is alive, once however often it is said before that leaves.
     pub(crate) fn say_alive(&mut self, now: Time, index: WriterIndex) {
         let Some(writer) = self.writers.get_mut(index.0) else { return };
-        writer.told_alive_at = now;
-        if !std::mem::replace(&mut writer.liveliness_queued, true) {
+        writer.manual.told_at = Some(now);
+        if !std::mem::replace(&mut writer.manual.is_queued, true) {
             self.schedule.push(TxClass::Liveliness, 0, Work::Liveliness(index));
         }
         self.timers.set(Time::NEVER, Timer::AssertByTopic(index));
@@ -258,7 +258,7 @@ impl Participant {
         // It is watched again once it lives.
         let Some(writer) = self.writers.get_mut(index.0) else { return };
         self.liveliness.any_silent |= writer.by_participant;
-        if !std::mem::replace(&mut writer.liveliness_lost, true) {
+        if !std::mem::replace(&mut writer.manual.is_lost, true) {
             self.push_event(Event::LivelinessLost { writer: index });
             self.tell_readers_beside(index, false);
         }

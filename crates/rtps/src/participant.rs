@@ -428,7 +428,6 @@ impl Participant {
                     done
                 }
                 Work::Liveliness(index) => writers.get_mut(index.0).is_none_or(|writer| {
-                    writer.liveliness_queued = false;
                     writer.send_liveliness(&mut tx);
                     true
                 }),
@@ -532,7 +531,7 @@ impl Participant {
         } else {
             writer.asserted_at = now;
             let (has_local, is_news) =
-                (!writer.local.is_empty(), writer.liveliness_lost || writer.by_participant);
+                (!writer.local.is_empty(), writer.manual.is_lost || writer.by_participant);
             if is_news {
                 self.note_manual_liveliness(now, index);
             }

@@ -98,6 +98,17 @@ pub enum Acknowledged {
     Anew,
 }
 
+/// A writer's promise to say that it is alive: DCPS 1.4 §2.2.3.11, the manual kinds.
+#[derive(Default)]
+pub struct Manual {
+    /// It is broken, and that is known.
+    pub is_lost: bool,
+    /// When the readers were told last that it is kept, if they were.
+    pub told_at: Option<Time>,
+    /// That is in the schedule.
+    pub is_queued: bool,
+}
+
 /// One writer.
 pub struct Writer {
     /// Its name.
@@ -112,12 +123,8 @@ pub struct Writer {
     pub priority: i32,
     /// When it last kept a promise of manual liveliness.
     pub asserted_at: Time,
-    /// That promise is broken, and it is known.
-    pub liveliness_lost: bool,
-    /// When its readers by the lane were told last that it is alive, and is that in the schedule?
-    pub told_alive_at: Time,
-    /// See [`Writer::told_alive_at`].
-    pub liveliness_queued: bool,
+    /// What has become of that promise.
+    pub manual: Manual,
     /// Its fresh changes are in the schedule.
     pub push_queued: bool,
     /// What it owes single readers is in the schedule.
@@ -221,9 +228,7 @@ impl Writer {
             heartbeat_at: Time::NEVER,
             priority: qos.transport_priority,
             asserted_at: Time(0),
-            told_alive_at: Time::AT_ONCE,
-            liveliness_queued: false,
-            liveliness_lost: false,
+            manual: Manual::default(),
             push_queued: false,
             repair_queued: false,
             link: Arc::default(),

@@ -197,6 +197,7 @@ impl Writer {
 
     /// Tells all readers that the writer is alive. *Source*: RTPS 2.5 §8.3.8.6, MANUAL_BY_TOPIC.
     pub fn send_liveliness(&mut self, tx: &mut Tx<'_>) {
+        self.manual.is_queued = false;
         if self.proxies.values().any(|proxy| !proxy.greeted) {
             return self.send_liveliness_to_each(tx);
         }
