@@ -152,6 +152,8 @@ fn what_is_on_its_way_into_the_lane_is_not_lost_when_its_writer_says_that_it_is_
         for number in 1..=20 {
             let content = Content { key: 1, tag: pair.writers[0].tag, number, filler: 8 };
             let mut change = through_the_lane(Bytes::new());
+            // A third of the lease: a write says so that often.
+            pair.run_for(Duration::from_millis(340));
             let before = pair.network.sent().alive;
             pair.network.on(0, |side, now| side.write(now, index, &mut change).unwrap());
             pair.run_for(Duration::from_millis(10));
