@@ -308,7 +308,14 @@ impl ReaderCache {
     }
 
     /// The same but for what waits for its separation. Returns whether that has made room.
+    #[inline]
     pub(crate) fn forget_old(&mut self, now: Time) -> bool {
+        let grows_old = !(self.lifespans.is_empty() && self.instances.purge.is_empty());
+        grows_old && self.forget_due(now)
+    }
+
+    #[inline(never)]
+    fn forget_due(&mut self, now: Time) -> bool {
         let mut has_freed = false;
         while let Some(id) = self.lifespans.pop(now) {
             let index = self.remove(id);

@@ -312,6 +312,7 @@ impl ReaderSide {
     }
 
     /// When who drives is to look; it is told.
+    #[inline(never)]
     fn plan_look(&mut self) -> Time {
         let expires = self.cache.next_timeout().unwrap_or(Time::NEVER);
         self.looked_at_next = self.cache.next_deadline().min(self.sweep_at).min(expires);

@@ -284,7 +284,9 @@ impl Participant {
             _ => return,
         };
         self.hear_writers(now, prefix, kind);
-        self.look_at_revived(now);
+        while let Some(index) = self.revived.pop() {
+            self.look_at_revived(now, index);
+        }
     }
 
     /// Notes which readers have writers that are alive again.
@@ -303,14 +305,11 @@ impl Participant {
         }
     }
 
-    /// Writers of these readers are alive again. Each reader has one look at all of its writers, however many it was.
+    /// Writers of a reader are alive again: it has one look at all of them, however many those are.
     #[cold]
-    pub(crate) fn look_at_revived(&mut self, now: Time) {
-        self.revived.sort_unstable();
-        self.revived.dedup();
-        while let Some(index) = self.revived.pop() {
-            self.check_reader_liveliness(now, index);
-        }
+    pub(crate) fn look_at_revived(&mut self, now: Time, index: ReaderIndex) {
+        self.revived.retain(|other| *other != index);
+        self.check_reader_liveliness(now, index);
     }
 
     /// Watches the liveliness of the writers that a reader is matched with, if any has a lease.

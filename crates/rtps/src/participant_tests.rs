@@ -454,7 +454,9 @@ fn a_reader_is_looked_at_once_however_many_of_its_writers_are_back() {
     assert_eq!(silent(here), WRITERS);
     here.hear_writers(late, GuidPrefix([1; 12]), LivelinessKind::Automatic);
     assert_eq!(here.revived, [reader]);
-    here.look_at_revived(late);
+    here.revived.push(reader);
+    here.look_at_revived(late, reader);
+    assert!(here.revived.is_empty(), "it has been looked at");
     assert_eq!(silent(here), 0);
 }
 

@@ -90,8 +90,8 @@ impl Participant {
             // Only now, as its writers may have said in the same datagram what they have.
             self.ask_again(now, prefix);
         }
-        if !self.revived.is_empty() {
-            self.look_at_revived(now);
+        while let Some(index) = self.revived.pop() {
+            self.look_at_revived(now, index);
         }
     }
 
