@@ -213,6 +213,7 @@ impl Inner {
     }
 
     /// Somebody has rung whoever drives, in whichever way.
+    #[inline]
     pub fn note_rung(&self) {
         // Whoever writes from here on rings again.
         self.bell.disarm();

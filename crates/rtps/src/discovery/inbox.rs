@@ -21,7 +21,7 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     /// Takes a change, if there is room. Apart from the samples whose way it is on.
-    #[inline(never)]
+    #[cold]
     pub fn take(&mut self, offer: &mut Offer) {
         if self.changes.len() < limits::INBOX {
             self.changes.extend(offer.take());
