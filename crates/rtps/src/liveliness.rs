@@ -237,7 +237,7 @@ impl Participant {
     }
 
     /// Tells the readers of a manual writer that it is alive, once however often it is said before that leaves.
-    pub(crate) fn say_alive(&mut self, now: Time, index: WriterIndex) {
+    fn say_alive(&mut self, now: Time, index: WriterIndex) {
         let Some(writer) = self.writers.get_mut(index.0) else { return };
         writer.manual.told_at = Some(now);
         if !std::mem::replace(&mut writer.manual.is_queued, true) {
