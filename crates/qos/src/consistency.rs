@@ -8,7 +8,7 @@ use crate::entity::{
     DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos,
 };
 use crate::partition::{MAX_NAME, MAX_NAMES};
-use crate::policy::{EntityFactory, History, Liveliness, ResourceLimits};
+use crate::policy::{DurabilityService, EntityFactory, History, Liveliness, ResourceLimits};
 
 /// The longest USER_DATA, TOPIC_DATA or GROUP_DATA. *Units*: bytes. They travel in one discovery
 /// datagram; 60,000 leaves room for the other parameters. Higher and an endpoint cannot be announced.
@@ -47,6 +47,11 @@ fn opaque(policy: &str, bytes: &[u8]) -> Result<()> {
     check(bytes.len() <= MAX_OPAQUE_DATA, || {
         format!("{policy} has {} bytes: at most {MAX_OPAQUE_DATA} fit into discovery", bytes.len())
     })
+}
+
+fn durability_service(service: &DurabilityService) -> Result<()> {
+    history(service.history, &service.resource_limits)?;
+    span("DURABILITY_SERVICE service_cleanup_delay", service.service_cleanup_delay, true)
 }
 
 /// DCPS 1.4 §2.2.3.18 and §2.2.3.19.
@@ -167,7 +172,7 @@ impl TopicQos {
     /// Is it at one with itself? *Errors*: `InconsistentPolicy` with what to change.
     pub fn check(&self) -> Result<()> {
         history(self.history, &self.resource_limits)?;
-        history(self.durability_service.history, &self.durability_service.resource_limits)?;
+        durability_service(&self.durability_service)?;
         timing(self.deadline, self.latency_budget, &self.liveliness)?;
         span("LIFESPAN", self.lifespan, false)?;
         span("RELIABILITY max_blocking_time", self.reliability.max_blocking_time, true)?;
@@ -197,7 +202,7 @@ impl DataWriterQos {
     /// Is it at one with itself? *Errors*: `InconsistentPolicy` with what to change.
     pub fn check(&self) -> Result<()> {
         history(self.history, &self.resource_limits)?;
-        history(self.durability_service.history, &self.durability_service.resource_limits)?;
+        durability_service(&self.durability_service)?;
         timing(self.deadline, self.latency_budget, &self.liveliness)?;
         span("LIFESPAN", self.lifespan, false)?;
         span("RELIABILITY max_blocking_time", self.reliability.max_blocking_time, true)?;
@@ -229,6 +234,7 @@ impl DataReaderQos {
         history(self.history, &self.resource_limits)?;
         timing(self.deadline, self.latency_budget, &self.liveliness)?;
         span("TIME_BASED_FILTER minimum_separation", self.time_based_filter, true)?;
+        span("RELIABILITY max_blocking_time", self.reliability.max_blocking_time, true)?;
         let lifecycle = &self.reader_data_lifecycle;
         span(
             "READER_DATA_LIFECYCLE autopurge_nowriter_samples_delay",
@@ -306,6 +312,7 @@ mod tests {
                 "shorter than TIME_BASED_FILTER",
             ),
             (reader().latency_budget(Duration(-1)), "LATENCY_BUDGET is -1 ns"),
+            (reader().max_blocking_time(Duration::from_secs(-1)), "RELIABILITY max_blocking_time"),
             (reader().user_data(vec![0; MAX_OPAQUE_DATA + 1]), "USER_DATA"),
         ] {
             let Err(Error::InconsistentPolicy(text)) = qos.check() else { panic!("accepted: {words}") };
@@ -313,6 +320,9 @@ mod tests {
         }
         assert!(reader().keep_last(4).resource_limits(limits(Some(4), Some(4))).check().is_ok());
         assert!(DataWriterQos::default().lifespan(Duration::ZERO).check().is_err());
+        let service = DurabilityService { service_cleanup_delay: Duration(-1), ..Default::default() };
+        assert!(DataWriterQos { durability_service: service, ..Default::default() }.check().is_err());
+        assert!(TopicQos { durability_service: service, ..Default::default() }.check().is_err());
         assert!(PublisherQos::default().partition(["x".repeat(MAX_NAME + 1)]).check().is_err());
     }
 
