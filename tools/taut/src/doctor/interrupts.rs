@@ -67,24 +67,27 @@ fn affinity(system: &System, interfaces: &BTreeMap<&str, u32>, cpus: &[usize]) -
         };
     }
     let seen = seen.join(", ");
-    let others = elsewhere(system, cpus);
+    let cost = format!(
+        "they are handled on processors of driver_cpus ({cpus:?}), and the driver waits for as long as a burst of \
+         them takes"
+    );
+    let Some(others) = elsewhere(system, cpus) else {
+        let command = "leave a processor out of driver_cpus for them";
+        return Finding::worth_changing(name, seen, cost).mend(Mend::by_hand(command, Lasts::ForGood, ""));
+    };
     let files = disturbing.iter().map(|interrupt| format!("/proc/irq/{interrupt}/smp_affinity_list"));
     let files: Vec<String> = files.collect();
     let command = format!("echo {others} | tee {}", files.join(" "));
     let to_others = |path| Write { path, value: others.clone(), of_namespace: false };
     let mend = Mend::writes(command, files.into_iter().map(to_others).collect());
-    let cost = format!(
-        "they are handled on processors of driver_cpus ({cpus:?}), and the driver waits for as long as a burst of \
-         them takes"
-    );
     Finding::worth_changing(name, seen, cost).mend(mend)
 }
 
-/// The processors that are not the driver's, as the kernel writes them.
-fn elsewhere(system: &System, cpus: &[usize]) -> String {
+/// The processors that are not the driver's, as the kernel writes them; `None` if there are none.
+fn elsewhere(system: &System, cpus: &[usize]) -> Option<String> {
     let online = system.text("/sys/devices/system/cpu/online").unwrap_or_default();
     let others: Vec<usize> = cpu_list(&online).into_iter().filter(|cpu| !cpus.contains(cpu)).collect();
-    if others.is_empty() { "0".to_owned() } else { cpu_ranges(&others) }
+    (!others.is_empty()).then(|| cpu_ranges(&others))
 }
 
 fn balancer(system: &System, cpus: &[usize]) -> Finding {
@@ -164,6 +167,8 @@ mod tests {
         let writes: Vec<_> =
             mend.writes.iter().map(|write| (write.path.as_str(), write.value.as_str())).collect();
         assert_eq!(writes, [("/proc/irq/24/smp_affinity_list", "0,3")]);
+        let mend = of(&[0, 1, 2, 3]).mend.unwrap();
+        assert!(mend.writes.is_empty() && mend.command.contains("driver_cpus"), "there is nowhere else");
         assert_eq!(affinity(&system, &of_index_2(&["lo"]), &[1]).state, State::Good);
     }
 

@@ -48,7 +48,7 @@ fn receive(system: &System, asked: u64) -> Finding {
     if most >= asked {
         return Finding::good(name, seen);
     }
-    let mend = Mend::sysctl("net.core.rmem_max", asked, false);
+    let mend = Mend::sysctl("net.core.rmem_max", asked, true);
     let cost = "what comes while the reader is busy is lost and asked for again, a round trip later; best effort \
                 does not get it at all";
     if most < LARGE_DATAGRAM || lost.is_some_and(|lost| lost > 0) {
@@ -67,7 +67,7 @@ fn send(system: &System) -> Finding {
             format!("{} of {} asked for", bytes(most), bytes(SEND_BUFFER)),
             "a burst above it waits for the network interface, and what is more urgent waits behind it",
         )
-        .mend(Mend::sysctl("net.core.wmem_max", SEND_BUFFER, false)),
+        .mend(Mend::sysctl("net.core.wmem_max", SEND_BUFFER, true)),
     }
 }
 
@@ -89,11 +89,7 @@ fn backlog(system: &System) -> Finding {
         return Finding::good(name, seen);
     }
     let cost = "packets that come faster than a processor takes them are lost before any socket sees them";
-    Finding::worth_changing(name, seen, cost).mend(Mend::sysctl(
-        "net.core.netdev_max_backlog",
-        BACKLOG,
-        false,
-    ))
+    Finding::worth_changing(name, seen, cost).mend(Mend::sysctl("net.core.netdev_max_backlog", BACKLOG, true))
 }
 
 /// The second column, in hexadecimal, of each processor's line.
@@ -185,6 +181,22 @@ mod tests {
         let (state, seen) = states("212992", "5");
         assert!(state == State::Harmful && seen.contains("5 datagrams"), "{seen}");
         assert_eq!(states("65536", "0").0, State::Harmful);
+    }
+
+    /// Each network namespace has its own of some of them, and lacks the others: what was set in one is put back there.
+    #[test]
+    fn what_the_core_of_the_network_is_told_is_of_its_namespace() {
+        let (_directory, system) = tree(&[
+            ("/proc/sys/net/core/rmem_max", "212992"),
+            ("/proc/sys/net/core/wmem_max", "212992"),
+            ("/proc/sys/net/core/netdev_max_backlog", "1000"),
+            ("/proc/net/snmp", SNMP),
+            ("/proc/net/softnet_stat", "00000001 00000007\n"),
+        ]);
+        for found in [receive(&system, 4 << 20), send(&system), backlog(&system)] {
+            let writes = found.mend.expect(&found.seen).writes;
+            assert!(writes.iter().all(|write| write.of_namespace) && writes.len() == 1, "{writes:?}");
+        }
     }
 
     #[test]
