@@ -109,20 +109,31 @@ impl Bench {
         let link = kept.get_or_insert_with(|| Link {
             queues: case.queues,
             mtu: case.mtu,
-            loss_permille: 0,
+            loss_permille: Some(0),
             network: Network::link(case.queues, case.mtu).map(Rc::new),
         });
         let network = link
             .network
             .as_ref()
             .map_err(|reason| Trouble::Absent(format!("no link between two networks: {reason}")))?;
-        if std::mem::replace(&mut link.loss_permille, case.loss_permille) != case.loss_permille {
-            network
-                .lose(case.loss_permille)
-                .map_err(|reason| Trouble::Absent(format!("no loss: {reason}")))?;
-        }
+        make_so(&mut link.loss_permille, case.loss_permille, |permille| network.lose(permille))
+            .map_err(|reason| Trouble::Absent(format!("no loss: {reason}")))?;
         Ok(network.clone())
     }
+}
+
+/// Makes something as it is wanted, unless it is known to be so. After a failure nobody knows what it is.
+fn make_so<T: Copy + PartialEq>(
+    known: &mut Option<T>,
+    wanted: T,
+    make: impl FnOnce(T) -> Result<(), String>,
+) -> Result<(), String> {
+    if *known != Some(wanted) {
+        *known = None;
+        make(wanted)?;
+        *known = Some(wanted);
+    }
+    Ok(())
 }
 
 /// Why nothing runs with this priority, and what allows it.
@@ -137,6 +148,29 @@ fn no_fifo(priority: u8, reason: &str) -> String {
 struct Link {
     queues: u32,
     mtu: u32,
-    loss_permille: u32,
+    /// What it loses; `None` after it could not be made to.
+    loss_permille: Option<u32>,
     network: Result<Rc<Network>, String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::make_so;
+
+    #[test]
+    fn what_could_not_be_made_so_is_tried_again_by_the_next() {
+        let mut known = Some(0);
+        for _ in 0..2 {
+            assert!(make_so(&mut known, 10, |_| Err("no nft".into())).is_err(), "of each peer");
+        }
+        let mut made = Vec::new();
+        for wanted in [0, 10, 10, 0] {
+            let make = |now| {
+                made.push(now);
+                Ok(())
+            };
+            make_so(&mut known, wanted, make).unwrap();
+        }
+        assert_eq!(made, [0, 10, 0], "what may be half made is taken back");
+    }
 }

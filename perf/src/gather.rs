@@ -96,6 +96,7 @@ impl Gathered {
             distribution.add_round(Vec::new());
         }
         self.rates.push(0.0);
+        self.memories.push(Vec::new());
         if let Some((_, rates)) = &mut self.also {
             rates.push(0.0);
         }
@@ -136,7 +137,7 @@ impl Gathered {
         sum.usage.add(round.usage);
         sum.rate = round.rate;
         sum.wait = round.wait;
-        self.memories.extend(Some(round.memory).filter(|memory| !memory.is_empty()));
+        self.memories.push(round.memory);
         add_calls(&mut sum.calls, round.calls);
         self.paces.extend(Some(round.paces).filter(|paces| !paces.is_empty()));
         self.sent.extend(round.sent);
@@ -234,7 +235,7 @@ impl Gathered {
             round_values: match compared {
                 _ if is_rate => self.rates.clone(),
                 Some(distribution) => distribution.rounds_p50().to_vec(),
-                None => self.memories.iter().filter_map(|memory| memory_value(memory)).collect(),
+                None => memory_values(&self.memories),
             },
             encode_round_values: self.rounds_of(Figure::Encode),
             decode_round_values: self.rounds_of(Figure::Decode),
@@ -278,19 +279,28 @@ fn set_rate(record: &mut Record, rates: &[f64]) {
     record.bytes_per_s = Some(rate * record.size_bytes as f64);
 }
 
-/// What memory is compared by: the bytes of all entities together.
-fn memory_value(memory: &[Memory]) -> Option<f64> {
-    let sum: i64 = memory.iter().map(|entity| entity.bytes_each * entity.count as i64).sum();
-    (sum > 0).then_some(sum as f64)
+/// What memory is compared by in each round: the bytes of all entities together, 0 in one that failed. Nothing if there was
+/// none.
+fn memory_values(rounds: &[Vec<Memory>]) -> Vec<f64> {
+    if rounds.iter().all(Vec::is_empty) {
+        return Vec::new();
+    }
+    let of_round = |round: &Vec<Memory>| round.iter().map(|of| of.bytes_each * of.count as i64).sum::<i64>();
+    rounds.iter().map(|round| of_round(round).max(0) as f64).collect()
 }
 
-/// Of what each entity took the median of the rounds.
+/// Of what each entity took the median of the rounds. It may be nothing, or less: a page that was there already.
 fn typical_memory(rounds: &[Vec<Memory>]) -> Vec<Memory> {
-    let Some(last) = rounds.last() else { return Vec::new() };
+    let Some(last) = rounds.iter().rfind(|round| !round.is_empty()) else { return Vec::new() };
     let typical = |entity: &Memory| {
         let same = rounds.iter().flatten().filter(|other| other.entity == entity.entity);
-        let all: Vec<f64> = same.map(|other| other.bytes_each as f64).collect();
-        Memory { bytes_each: median(&all) as i64, ..entity.clone() }
+        let mut all: Vec<i64> = same.map(|other| other.bytes_each).collect();
+        all.sort_unstable();
+        let bytes_each = match all.len() {
+            n if n % 2 == 1 => all[n / 2],
+            n => all[n / 2 - 1].midpoint(all[n / 2]),
+        };
+        Memory { bytes_each, ..entity.clone() }
     };
     last.iter().map(typical).collect()
 }
@@ -390,6 +400,31 @@ mod tests {
         assert_eq!((record.outcome.clone(), record.rounds, record.failed_rounds), (Outcome::Ok, 2, 1));
         assert_eq!((record.round_values, record.samples_per_s), (vec![10.0, 0.0, 30.0], Some(20.0)));
         assert_eq!((record.failure.as_deref(), record.expected, goes_on), (Some("it broke"), Some(30), true));
+    }
+
+    /// A round that was not, and those in which an entity took no page of its own, are rounds all the same.
+    #[test]
+    fn what_an_entity_takes_is_the_median_of_all_rounds() {
+        let round = |bytes: &[i64]| -> Vec<Memory> {
+            let (count, threads, descriptors) = (1, 1, 3);
+            let of = |bytes_each: &i64| Memory {
+                entity: "topic".into(),
+                count,
+                bytes_each: *bytes_each,
+                threads,
+                descriptors,
+            };
+            bytes.iter().map(of).collect()
+        };
+        for (rounds, typical, values) in [
+            ([0, 0, 0, 131_072].map(|of| round(&[of])).to_vec(), 0, vec![0.0, 0.0, 0.0, 131_072.0]),
+            ([-4_096, 0, 4_096].map(|of| round(&[of])).to_vec(), 0, vec![0.0, 0.0, 4_096.0]),
+            (vec![round(&[10]), round(&[]), round(&[30])], 20, vec![10.0, 0.0, 30.0]),
+        ] {
+            assert_eq!(typical_memory(&rounds)[0].bytes_each, typical);
+            assert_eq!(memory_values(&rounds), values);
+        }
+        assert!(typical_memory(&[round(&[])]).is_empty() && memory_values(&[round(&[])]).is_empty());
     }
 
     #[test]

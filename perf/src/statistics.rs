@@ -55,7 +55,9 @@ impl Distribution {
                 self.max_at_ns = start_ns.saturating_sub(begin_ns);
             }
         }
-        let p50 = if samples.is_empty() { 0.0 } else { round.value_at_quantile(0.5) as f64 };
+        // The upper end of a cell may lie above all that is in it.
+        let most = samples.iter().map(|(_, time_ns)| *time_ns).max();
+        let p50 = most.map_or(0.0, |most| round.value_at_quantile(0.5).min(most.max(1)) as f64);
         self.rounds_p50.push(p50);
         self.histogram.add(&round).expect("both have the same bounds");
         let span_ns = samples.last().map_or(0, |last| last.0.saturating_sub(begin_ns) + last.1);

@@ -8,7 +8,7 @@ use taut_perf_kit::table::Table;
 use taut_perf_kit::{Control, Options, Stop};
 
 /// As the contract says.
-const BATCH: usize = 1_000;
+const BATCH: u64 = 1_000;
 
 /// Copies a sample's bytes, as encode and as decode: no serialization of plain data is cheaper.
 pub fn cdr(options: &Options, control: &Control, len: usize) -> Result<Value, Stop> {
@@ -16,17 +16,22 @@ pub fn cdr(options: &Options, control: &Control, len: usize) -> Result<Value, St
     let (mut encoded, mut decoded) = (vec![1_u8; len], vec![2_u8; len]);
     let mut table = Table::new(options.count);
     control.ready("spin");
-    for _ in 0..options.warmup.min(options.count) {
-        batch(&sample, &mut encoded);
-    }
-    for at in 0..options.count {
-        let times_ns = [batch(&sample, &mut encoded), batch(&encoded, &mut decoded), 0];
-        if let Some(record) = table.get_mut(at) {
+    let mut both = || [batch(&sample, &mut encoded), batch(&encoded, &mut decoded), 0];
+    (0..options.warmup.div_ceil(BATCH)).for_each(|_| _ = both());
+    let end_ns = match options.duration_ms {
+        0 => u64::MAX,
+        duration_ms => now_ns() + duration_ms * 1_000_000,
+    };
+    let mut batches = 0;
+    while batches < options.count && now_ns() < end_ns {
+        let times_ns = both();
+        if let Some(record) = table.get_mut(batches) {
             *record = times_ns;
         }
+        batches += 1;
     }
     control.stop();
-    table.write(&options.samples, options.count)?;
+    table.write(&options.samples, batches)?;
     Ok(json!({}))
 }
 

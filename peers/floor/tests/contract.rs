@@ -174,6 +174,27 @@ fn both_ends_in_one_process() {
     }
 }
 
+/// As long as others encode and decode, however many copies that is.
+#[test]
+fn copies_end_in_time() {
+    const COUNT: usize = 250_000;
+    let samples = Samples::new("copies");
+    let of = format!("--type plain --size 4096 --warmup 200 --count {COUNT} --duration-ms 50");
+    let mut adapter = start("cdr", &format!("{of} --samples {}", samples.0.display()));
+    adapter.event("ready");
+    adapter.say("go");
+    adapter.event("stop");
+    adapter.say("go");
+    adapter.done();
+    let records = records(&samples.0);
+    let took: u64 = records.iter().map(|[copied, copied_back, _]| copied + copied_back).sum();
+    assert!(
+        !records.is_empty() && records.len() < COUNT && took >= 50_000_000,
+        "{} in {took} ns",
+        records.len()
+    );
+}
+
 #[test]
 fn a_flood_keeps_its_rate() {
     let options = "--domain 141 --size 1000 --connections 5 --rate-mbit 80";
