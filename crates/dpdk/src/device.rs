@@ -385,9 +385,9 @@ impl Device {
         self.frames.as_ref().map(Lending::chunks)
     }
 
-    /// Adds a frame to a burst for this queue around a payload that lies in one of [`Device::chunks`], which is not copied. `false` if it
-    /// is to be copied: the payload is being sent already, is not all of what was written, or has no room around it; or
-    /// the burst is full. `header` as of [`taut_mem::Outbound::wrap`].
+    /// Adds a frame to a burst for this queue around a payload that lies in one of [`Device::chunks`], which is not copied.
+    /// `false` if it is to be copied: the payload is being sent already, is not all of what was written, or has no room
+    /// around it; or the burst is full. `header` as of [`taut_mem::Outbound::wrap`].
     #[inline]
     pub fn wrap(
         &mut self,

@@ -21,7 +21,6 @@ use crate::driver::drive::HEARS_AFTER;
 use crate::driver::holding::Holding;
 use crate::driver::role::{Claim, Role};
 use crate::driver::watch::Readable;
-use crate::executor::Inner;
 use crate::lanes::door::Door;
 use crate::process::Process;
 use crate::write::burst::Held;
@@ -36,12 +35,6 @@ pub(crate) fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
         TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter: None };
     let (topic_qos, group) = (TopicQos::default(), Group::default());
     Endpoint { topic_name: "Numbers".into(), topic_qos, type_support, qos, group }
-}
-
-/// Sends what is nothing of RTPS to where the samples of a participant come.
-pub(crate) fn send_nothing(inner: &Inner) {
-    let to = inner.peek(|core| core.port.udp.user_unicast()[0]);
-    UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&[0], to.socket_addr().unwrap()).unwrap();
 }
 
 /// An executor that nobody drives, in a domain of its own.

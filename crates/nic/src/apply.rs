@@ -222,8 +222,8 @@ fn make(
     records.extend_from_slice(&besides);
     records.push(record.clone());
     let made = save(records).and_then(|()| machine.change(&record.written));
-    let now = machine.facts();
-    let is_there = |change: &Change| now.as_ref().is_ok_and(|facts| change.holds(facts));
+    let now = (made.is_err() || !besides.is_empty()).then(|| machine.facts());
+    let is_there = |change: &Change| matches!(&now, Some(Ok(facts)) if change.holds(facts));
     if made.is_err() && (!is_there(&record.written) || record.replaced.as_ref().is_some_and(is_there)) {
         *records = old;
         // The record of a change that was not made does no harm: undo finds another one there.

@@ -6,21 +6,15 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 
+mod common;
+
+use common::{config, facts, identity, of_namespace};
 use taut_nic::{
-    Able, Change, Channels, Facts, Feature, Features, Frames, Identity, Machine, Namespace, NicConfig,
-    Outcome, Qdisc, Record, Recorded, apply, plan, undo,
+    Able, Change, Channels, Facts, Feature, Features, Frames, Identity, Machine, NicConfig, Outcome, Record,
+    Recorded, apply, plan, undo,
 };
 
 const FILE: &str = "critical_queues = [3]\ncpus = [3]\ndomains = [0]\nparticipants = 2\npcp = 6\n";
-
-fn facts(name: &str) -> Facts {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("facts").join(name);
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
-}
-
-fn config(facts: &Facts, lines: &str) -> NicConfig {
-    NicConfig::parse(&format!("interface = {:?}\n{lines}", facts.interface), "nic.toml").unwrap()
-}
 
 /// The plan must be the text of the file.
 fn check(facts: &Facts, lines: &str, name: &str) {
@@ -370,14 +364,6 @@ fn what_the_file_asks_and_the_nic_has_not() {
 }
 
 /// The interface that all are about.
-fn identity(namespace: &str) -> Identity {
-    Identity { interface: "enp2s0".to_owned(), index: 2, namespace: of_namespace(namespace, None) }
-}
-
-fn of_namespace(name: &str, cookie: Option<u64>) -> Namespace {
-    Namespace { name: name.to_owned(), cookie }
-}
-
 /// A machine and its records.
 struct Bench {
     machine: Recorded,
@@ -572,50 +558,6 @@ fn what_was_replaced_is_ours_until_the_change_is_made() {
 
 /// A driver whose rings are powers of two long, and which takes the next one for any other.
 struct Rounding(Recorded);
-
-/// The kernel forgets the processors of queues that go, and has the queues back without any.
-#[test]
-fn what_queues_had_that_go_comes_back_with_them() {
-    let mut facts = facts("i226.json");
-    facts.xps = Ok(vec![vec![1], Vec::new(), vec![2, 3], Vec::new()]);
-    let (config, here) = (config(&facts, "queues = 2\n"), identity("net:[1]"));
-    let (mut machine, mut records) = (Recorded::new(facts.clone()), Vec::new());
-    for _ in 0..2 {
-        apply(&mut machine, &config, &here, &mut records, &mut |_| Ok(())).unwrap();
-        assert_eq!(machine.facts.xps.as_ref().unwrap().len(), 2);
-    }
-    let all = undo(&mut machine, &here, &mut records, &mut |_| Ok(())).unwrap();
-    assert!(all.iter().all(|taken| taken.left.is_none()), "{all:?}");
-    assert_eq!((machine.facts.xps, records), (facts.xps, Vec::new()));
-}
-
-/// A machine that makes queueing disciplines, and then says that it could not.
-struct Half(Recorded);
-
-impl Machine for Half {
-    fn facts(&mut self) -> Result<Facts, String> {
-        self.0.facts()
-    }
-
-    fn change(&mut self, change: &Change) -> Result<(), String> {
-        self.0.change(change)?;
-        let is_first = matches!(change, Change::Qdisc(wanted) if *wanted != Qdisc::Default);
-        if is_first { Err("XPS cannot be written back".into()) } else { Ok(()) }
-    }
-}
-
-#[test]
-fn a_change_that_was_made_though_it_failed_is_taken_back() {
-    let facts = facts("i226.json");
-    let (config, here) = (config(&facts, FILE), identity("net:[1]"));
-    let (mut machine, mut records) = (Half(Recorded::new(facts.clone())), Vec::new());
-    let outcomes = apply(&mut machine, &config, &here, &mut records, &mut |_| Ok(())).unwrap();
-    assert!(matches!(outcomes.last(), Some((_, Outcome::Failed(_)))), "{outcomes:?}");
-    assert_ne!(machine.0.facts.qdiscs, facts.qdiscs);
-    undo(&mut machine, &here, &mut records, &mut |_| Ok(())).unwrap();
-    assert_eq!(machine.0.facts.qdiscs.unwrap().root, "mq");
-    assert_eq!(records, []);
-}
 
 impl Machine for Rounding {
     fn facts(&mut self) -> Result<Facts, String> {

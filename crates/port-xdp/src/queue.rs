@@ -28,7 +28,8 @@ use crate::supply::Supply;
 const TX: u32 = 1_024;
 
 /// How often the kernel is woken in a row where it copies: it takes 32 frames with each call. What it does not take then
-/// it is woken for with the next frames, or a little later. Higher holds up what else there is to do, lower leaves frames of a burst waiting.
+/// it is woken for with the next frames, or a little later. Higher holds up what else there is to do, lower leaves frames of
+/// a burst waiting.
 const KICKS: u32 = 2 * TX / 32;
 
 /// Is the kernel to be woken to send, after it was so many times in a row?

@@ -132,6 +132,11 @@ fn a_write_that_is_refused_registers_nothing() {
     let qos = Qos::default().reliable().keep_all().max_blocking_time(Duration::from_millis(1));
     let (_both, (writer, reader)) = pair(65, true, &qos.resource_limits(limits));
     let write = |id| writer.write(&Reading { id, value: 7 });
+    // Until the reader is full, and the lane, of which nothing is taken over any more.
+    while write(1).is_ok() {}
+    while reader.read_with(&Selection::ANY).unwrap().is_empty() {
+        std::thread::yield_now();
+    }
     while write(1).is_ok() {}
     for id in 2..5 {
         let refused = [write(id), writer.dispose(&Reading { id, value: 7 })];

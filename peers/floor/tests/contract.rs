@@ -187,12 +187,7 @@ fn copies_end_in_time() {
     adapter.say("go");
     adapter.done();
     let records = records(&samples.0);
-    let took: u64 = records.iter().map(|[copied, copied_back, _]| copied + copied_back).sum();
-    assert!(
-        !records.is_empty() && records.len() < COUNT && took >= 50_000_000,
-        "{} in {took} ns",
-        records.len()
-    );
+    assert!(!records.is_empty() && records.len() < COUNT, "{} batches", records.len());
 }
 
 #[test]

@@ -346,7 +346,8 @@ fn whole_ms(limit: Option<Duration>) -> EpollTimeout {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::net::UdpSocket;
     use std::os::fd::AsFd;
     use std::sync::atomic::Ordering;
 
@@ -355,11 +356,17 @@ mod tests {
     use super::{ALONE, FINDS, Readable};
     use crate::clock::monotonic_now;
     use crate::executor::{Executor, Inner};
-    use crate::executor_tests::{executor, send_nothing as send};
+    use crate::executor_tests::executor;
     use crate::net::network::HOSTS;
     use crate::net::ports::HAND;
 
     const SOURCE: u64 = Direct::SOURCE as u64;
+
+    /// Sends what is nothing of RTPS to where the samples of a participant come.
+    pub(crate) fn send(inner: &Inner) {
+        let to = inner.peek(|core| core.port.udp.user_unicast()[0]);
+        UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&[0], to.socket_addr().unwrap()).unwrap();
+    }
 
     /// An executor that has heard what its start has sent to itself: a turn asks the kernel to watch again.
     fn settled() -> Executor {

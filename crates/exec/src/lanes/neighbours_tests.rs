@@ -20,7 +20,7 @@ use taut_rtps::{ReaderIndex, WriterIndex};
 use crate::clock::monotonic_now;
 use crate::core::Core;
 use crate::executor::Inner;
-use crate::executor_tests::{call, send_nothing, take};
+use crate::executor_tests::{call, take};
 use crate::lanes::local;
 use crate::lanes::neighbours::FIRST_SOURCE;
 use crate::lanes::pairs::Stage;
@@ -539,7 +539,7 @@ fn samples_wait_for_one_step_of_a_neighbour() {
             std::thread::yield_now();
         }
         let before = pair.near.stats().port.datagrams_in;
-        send_nothing(near);
+        crate::driver::watch::tests::send(near);
         step();
         pair.near.stats().port.datagrams_in - before
     };
