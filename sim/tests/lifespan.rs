@@ -1,7 +1,7 @@
 //! LIFESPAN on a virtual clock: what is too old goes, on both sides.
 
 use taut_base::Duration;
-use taut_qos::{Qos, ResourceLimits};
+use taut_qos::{Qos, ReaderDataLifecycle, ResourceLimits};
 use taut_rtps::ChangeKind;
 use taut_sim::Pair;
 
@@ -110,6 +110,32 @@ fn what_expires_makes_room() {
         assert!((1..=4).contains(&unread(&pair, 0)), "{}", unread(&pair, 0));
         let taken = pair.take_numbers();
         assert!(taken.last() == Some(&8) && taken[0] > 4, "{taken:?}");
+    }
+}
+
+/// An instance without writers goes after a while, and nobody takes meanwhile.
+#[test]
+fn a_writer_that_leaves_makes_room() {
+    for (seed, node) in [Pair::READER, Pair::WRITER].into_iter().enumerate() {
+        let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+        let lifecycle =
+            ReaderDataLifecycle { autopurge_nowriter_samples_delay: LIFESPAN, ..Default::default() };
+        let mut pair = Pair::new(seed as u64 + 20);
+        pair.writer(Qos::default().reliable().keep_all());
+        pair.writer(Qos::default().reliable().keep_all());
+        let qos = Qos::default().reliable().keep_all().resource_limits(limits);
+        pair.reader_on(node, qos.reader_data_lifecycle(lifecycle));
+        pair.run_until_matched();
+        pair.write_by(1, 2, 40).unwrap();
+        pair.run_for(TENTH);
+        pair.write(1, 40).unwrap();
+        pair.run_for(TENTH);
+        assert!(!pair.is_acknowledged(0), "there is no room");
+        let leaves = pair.writers[1].index;
+        pair.network.on(Pair::WRITER, |participant, now| participant.delete_writer(now, leaves));
+        pair.run_for(LIFESPAN.times(2));
+        assert!(pair.is_acknowledged(0), "there is, and nobody has told");
+        assert_eq!(pair.take_numbers(), [1]);
     }
 }
 

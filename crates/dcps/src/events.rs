@@ -156,6 +156,7 @@ impl DomainParticipant {
             side.note_awaited(pulled);
             let left = leave(side);
             let is_told = side.cache.writer_gone(now, writer);
+            side.note_purge();
             let news = if is_told { StatusMask::DATA_AVAILABLE } else { StatusMask::NONE };
             ((), pulled.news | left | news)
         });

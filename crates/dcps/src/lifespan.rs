@@ -106,6 +106,13 @@ impl ReaderSide {
         }
     }
 
+    /// Instances have ended, which go after a while and leave room that something may wait for.
+    pub(crate) fn note_purge(&mut self) {
+        if self.is_blocked() || self.is_stalled() {
+            self.await_expiry();
+        }
+    }
+
     /// Something waits for room, which what expires makes: who drives is to look then.
     #[cold]
     pub(crate) fn await_expiry(&mut self) {

@@ -267,13 +267,15 @@ impl ReaderCache {
     }
 
     /// Is a change of this instance to wait until there is room for it? One for which only the end of another instance makes
-    /// room is not: its end would wait behind it, and so would all samples of instances that are known.
-    pub(crate) fn has_to_wait(&mut self, instance: InstanceHandle) -> bool {
+    /// room is not: its end would wait behind it, and so would all samples of instances that are known. Nor one that only
+    /// `ends` a known instance, which has its place beside the samples; but what came too soon and waits is to come before.
+    pub(crate) fn has_to_wait(&mut self, instance: InstanceHandle, ends: bool) -> bool {
         self.settle_fresh();
-        match self.refusal(self.instances.find(self.known_as(instance))) {
+        let known = self.instances.find(self.known_as(instance));
+        match self.refusal(known) {
             None => false,
             Some(SampleRejectedReason::RejectedByInstancesLimit) => self.instances.gets_room_by_take(),
-            Some(_) => true,
+            Some(_) => !(ends && known.is_some_and(|index| self.instances.at(index).held.is_none())),
         }
     }
 

@@ -380,7 +380,12 @@ impl ReaderSide {
         self.sources.iter().any(|source| source.lane.lane().is_awaited())
     }
 
-    /// Does a change wait in the protocol for room? Forgets it.
+    /// Does a change wait in the protocol for room?
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
+    /// The same, and forgets it.
     pub fn take_blocked(&mut self) -> bool {
         std::mem::take(&mut self.blocked)
     }

@@ -717,3 +717,56 @@ fn data_with_an_end_wait_for_room() {
     let told: Vec<_> = told.map(|info| (info.valid_data, info.instance_state)).collect();
     assert_eq!(told, [true, false].map(|valid| (valid, InstanceState::NotAliveDisposed)));
 }
+
+fn keyed_with_room_for_one(qos: impl FnOnce(&mut DataReaderQos)) -> ReaderSide {
+    let type_support = TypeSupport {
+        type_name: "Keyed".into(),
+        key_hash: Some(key_hash_behind),
+        other_key_hash: None,
+        filter: None,
+    };
+    let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+    let mut of = DataReaderQos::default().keep_all().resource_limits(limits);
+    of.reliability.kind = ReliabilityKind::Reliable;
+    qos(&mut of);
+    ReaderSide::new(&of, &type_support)
+}
+
+/// Its sample has a place beside those that HISTORY keeps.
+#[test]
+fn the_end_of_an_instance_waits_for_no_room() {
+    let mut side = keyed_with_room_for_one(|qos| {
+        qos.reader_data_lifecycle.autopurge_disposed_samples_delay = Duration(10);
+    });
+    side.deliver(Time(1), 0, &mut data_of(ChangeKind::Alive, 1, 1));
+    let mut waits = data_of(ChangeKind::Alive, 2, 1);
+    let waiting = waits.as_mut().unwrap();
+    waiting.writer_guid = writer(2);
+    side.deliver(Time(1), 0, &mut waits);
+    assert!(waits.is_some() && side.take_alarm().is_none(), "nothing makes room by itself");
+    let mut end = data_of(ChangeKind::NotAliveDisposed, 1, 2);
+    let change = end.as_mut().unwrap();
+    (change.payload, change.instance) = (Bytes::new(), Some(handle(1)));
+    let news = side.deliver(Time(2), 0, &mut end);
+    assert!(end.is_none() && news == StatusMask::DATA_AVAILABLE);
+    assert_eq!(side.take_alarm(), Some(Time(12)), "then there will be room");
+    side.on_timeout(Time(12));
+    side.deliver(Time(12), 0, &mut waits);
+    assert!(waits.is_none());
+    assert_eq!(side.take_next(Time(12)).map(|sample| sample.info.instance_handle), Some(handle(2)));
+}
+
+#[test]
+fn a_rejected_sample_names_its_instance_also_where_there_is_one_only() {
+    let type_support =
+        TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter: None };
+    let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+    let qos = DataReaderQos::default().keep_all().resource_limits(limits);
+    let mut side = ReaderSide::new(&qos, &type_support);
+    for number in [1, 2] {
+        side.deliver(Time(1), 0, &mut Some(change(ChangeKind::Alive, 1, 0, number)));
+    }
+    assert_eq!(side.sample_rejected.total_count, 1);
+    let taken = side.take_next(Time(1)).unwrap().info;
+    assert_eq!(side.sample_rejected.last_instance_handle, taken.instance_handle);
+}

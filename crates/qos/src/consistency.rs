@@ -8,7 +8,10 @@ use crate::entity::{
     DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos,
 };
 use crate::partition::{MAX_NAME, MAX_NAMES};
-use crate::policy::{DurabilityService, EntityFactory, History, Liveliness, ResourceLimits};
+use crate::policy::{
+    DurabilityService, EntityFactory, History, Liveliness, Presentation, PresentationAccessScopeKind,
+    ResourceLimits,
+};
 
 /// The longest USER_DATA, TOPIC_DATA or GROUP_DATA. *Units*: bytes. They travel in one discovery
 /// datagram; 60,000 leaves room for the other parameters. Higher and an endpoint cannot be announced.
@@ -33,6 +36,16 @@ fn factory(factory: EntityFactory) -> Result<()> {
     supported(
         factory.autoenable_created_entities,
         "ENTITY_FACTORY autoenable_created_entities is false, but all entities are born enabled: make it true",
+    )
+}
+
+fn presentation(presentation: &Presentation) -> Result<()> {
+    let across =
+        presentation.ordered_access && presentation.access_scope == PresentationAccessScopeKind::Group;
+    supported(
+        !across,
+        "PRESENTATION ordered_access with the access_scope GROUP, but changes of several writers are in no order: make the \
+         scope TOPIC",
     )
 }
 
@@ -137,6 +150,7 @@ impl PublisherQos {
     /// Is it at one with itself? *Errors*: `InconsistentPolicy` and `Unsupported` with what to change.
     pub fn check(&self) -> Result<()> {
         factory(self.entity_factory)?;
+        presentation(&self.presentation)?;
         partition(&self.partition)?;
         opaque("GROUP_DATA", &self.group_data)
     }
@@ -152,6 +166,7 @@ impl SubscriberQos {
     /// Is it at one with itself? *Errors*: `InconsistentPolicy` and `Unsupported` with what to change.
     pub fn check(&self) -> Result<()> {
         factory(self.entity_factory)?;
+        presentation(&self.presentation)?;
         supported(
             !self.presentation.coherent_access,
             "PRESENTATION coherent_access of a subscriber, but the changes of a set are handed out as they come: \
@@ -229,8 +244,12 @@ impl DataWriterQos {
 }
 
 impl DataReaderQos {
-    /// Is it at one with itself? *Errors*: `InconsistentPolicy` with what to change.
+    /// Is it at one with itself? *Errors*: `InconsistentPolicy` and `Unsupported` with what to change.
     pub fn check(&self) -> Result<()> {
+        supported(
+            !self.type_consistency.force_type_validation,
+            "TYPE_CONSISTENCY_ENFORCEMENT force_type_validation, but types are known by their names only: make it false",
+        )?;
         history(self.history, &self.resource_limits)?;
         timing(self.deadline, self.latency_budget, &self.liveliness)?;
         span("TIME_BASED_FILTER minimum_separation", self.time_based_filter, true)?;
@@ -340,6 +359,18 @@ mod tests {
         subscriber = SubscriberQos::default();
         subscriber.presentation.coherent_access = true;
         assert!(is_refused(subscriber.check(), "coherent_access"));
+        let presentation = Presentation {
+            access_scope: PresentationAccessScopeKind::Group,
+            ordered_access: true,
+            coherent_access: false,
+        };
+        subscriber = SubscriberQos { presentation, ..SubscriberQos::default() };
+        assert!(is_refused(subscriber.check(), "make the scope TOPIC"));
+        let publisher = PublisherQos { presentation, ..PublisherQos::default() };
+        assert!(is_refused(publisher.check(), "make the scope TOPIC"));
+        let mut reader = DataReaderQos::default();
+        reader.type_consistency.force_type_validation = true;
+        assert!(is_refused(reader.check(), "force_type_validation"));
     }
 
     #[test]

@@ -173,7 +173,7 @@ pub struct Presentation {
     pub access_scope: PresentationAccessScopeKind,
     /// Are the changes of a coherent set seen all at once or not at all? A subscriber of Taut's cannot ask for it.
     pub coherent_access: bool,
-    /// Are changes seen in the order they were made within the scope?
+    /// Are changes seen in the order they were made within the scope? Taut does not order those of a GROUP.
     pub ordered_access: bool,
 }
 
@@ -284,7 +284,7 @@ pub struct TypeConsistencyEnforcement {
     pub ignore_member_names: bool,
     /// The reader's type must not have members that the writer's lacks.
     pub prevent_type_widening: bool,
-    /// No match without type information of both.
+    /// No match without type information of both. A reader of Taut's cannot ask for it: it knows types by their names.
     pub force_type_validation: bool,
 }
 

@@ -39,6 +39,18 @@ pub(crate) fn representation(list: &[DataRepresentationId]) -> Result<Representa
     }
 }
 
+/// Is all read that a reader of this DATA_REPRESENTATION asks for?
+pub(crate) fn check_readable(list: &[DataRepresentationId]) -> Result<()> {
+    let is_read =
+        |id: &&DataRepresentationId| [DataRepresentationId::XCDR1, DataRepresentationId::XCDR2].contains(id);
+    match list.iter().find(|id| !is_read(id)) {
+        None => Ok(()),
+        Some(other) => Err(Error::Unsupported(format!(
+            "data representation {other}: Taut reads XCDR1 and XCDR2; leave it out"
+        ))),
+    }
+}
+
 /// A value that its type forbids.
 pub(crate) fn refused<T: DdsType>(error: CdrError) -> Error {
     Error::BadParameter(format!("a {} cannot be written: {error}", T::TYPE_NAME))
@@ -54,5 +66,9 @@ mod tests {
         assert!(text.contains("data representation XML"), "{text}");
         let text = representation(&[DataRepresentationId(7)]).unwrap_err().to_string();
         assert!(text.contains('7'), "{text}");
+        let read = [DataRepresentationId::XCDR2, DataRepresentationId::XCDR1];
+        assert_eq!((check_readable(&[]), check_readable(&read)), (Ok(()), Ok(())));
+        let text = check_readable(&[read[0], DataRepresentationId::XML]).unwrap_err().to_string();
+        assert!(text.contains("data representation XML"), "{text}");
     }
 }

@@ -108,7 +108,7 @@ impl<T: DdsType> DataReader<T> {
     }
 
     /// Takes the next sample into a value, whose strings and sequences keep their memory. It keeps what it has
-    /// if the sample has no data.
+    /// if the sample has no data. Of one that is none of the type, which is passed over, parts may be left in it.
     ///
     /// *Cost*: one copy; allocates for what has grown only.
     pub fn take_into(&self, into: &mut T) -> Result<Option<SampleInfo>> {

@@ -11,6 +11,7 @@ use taut_exec::{Door, Executor, ends, to_log};
 use taut_qos::{DataReaderQos, SubscriberQos};
 use taut_rtps::ReaderIndex;
 
+use crate::erase::check_readable;
 use crate::participant::{DomainParticipant, check_matched, wait_matched};
 
 /// Samples up to this size are decoded while the reader's lock is held: it takes no longer than to hand
@@ -84,6 +85,7 @@ impl UntypedReader {
         endpoint: Endpoint<DataReaderQos, SubscriberQos>,
     ) -> Result<UntypedReader> {
         endpoint.qos.check()?;
+        check_readable(&endpoint.qos.representation)?;
         endpoint.group.check()?;
         let executor = Arc::clone(&participant.executor);
         let qos = endpoint.qos.clone();

@@ -76,17 +76,22 @@ impl ReaderSide {
         expires: Option<Time>,
     ) -> StatusMask {
         let instance = offered.as_ref().and_then(|change| change.instance).unwrap_or_default();
-        if self.reliable && self.cache.has_to_wait(instance) {
+        let ends = offered.as_ref().is_some_and(|change| !change.kind.has_data());
+        if self.reliable && self.cache.has_to_wait(instance, ends) {
             return StatusMask::NONE;
         }
         let Some(change) = offered.take() else { return StatusMask::NONE };
         if change.kind != ChangeKind::Alive && change.kind.has_data() {
             return self.insert_last(now, strength, change);
         }
-        match self.cache.insert(now, change, strength, expires) {
+        let inserted = self.cache.insert(now, change, strength, expires);
+        if ends {
+            self.note_purge();
+        }
+        match inserted {
             Insert::Stored | Insert::Replaced => StatusMask::DATA_AVAILABLE,
             Insert::Rejected(reason) => {
-                self.sample_rejected.count(reason, instance);
+                self.sample_rejected.count(reason, self.cache.known_as(instance));
                 StatusMask::SAMPLE_REJECTED
             }
             Insert::Ignored(_) => StatusMask::NONE,
