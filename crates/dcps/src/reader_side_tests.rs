@@ -694,30 +694,6 @@ fn the_end_that_comes_with_data_outlives_them() {
     }
 }
 
-#[test]
-fn data_with_an_end_wait_for_room() {
-    let type_support = TypeSupport {
-        type_name: "Keyed".into(),
-        key_hash: Some(key_hash_behind),
-        other_key_hash: None,
-        filter: None,
-    };
-    let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
-    let mut qos = DataReaderQos::default().keep_all().resource_limits(limits);
-    qos.reliability.kind = ReliabilityKind::Reliable;
-    let mut side = ReaderSide::new(&qos, &type_support);
-    side.deliver(Time(1), 0, &mut data_of(ChangeKind::Alive, 1, 1));
-    let mut last = data_of(ChangeKind::AliveThenDisposed, 1, 2);
-    side.deliver(Time(2), 0, &mut last);
-    assert!(last.is_some() && side.take_blocked());
-    assert!(side.take_next(Time(3)).is_some() && side.take_next(Time(3)).is_none());
-    side.deliver(Time(3), 0, &mut last);
-    assert!(last.is_none());
-    let told = std::iter::from_fn(|| side.take_next(Time(4))).map(|sample| sample.info);
-    let told: Vec<_> = told.map(|info| (info.valid_data, info.instance_state)).collect();
-    assert_eq!(told, [true, false].map(|valid| (valid, InstanceState::NotAliveDisposed)));
-}
-
 fn keyed_with_room_for_one(qos: impl FnOnce(&mut DataReaderQos)) -> ReaderSide {
     let type_support = TypeSupport {
         type_name: "Keyed".into(),
@@ -730,6 +706,21 @@ fn keyed_with_room_for_one(qos: impl FnOnce(&mut DataReaderQos)) -> ReaderSide {
     of.reliability.kind = ReliabilityKind::Reliable;
     qos(&mut of);
     ReaderSide::new(&of, &type_support)
+}
+
+#[test]
+fn data_with_an_end_wait_for_room() {
+    let mut side = keyed_with_room_for_one(|_| ());
+    side.deliver(Time(1), 0, &mut data_of(ChangeKind::Alive, 1, 1));
+    let mut last = data_of(ChangeKind::AliveThenDisposed, 1, 2);
+    side.deliver(Time(2), 0, &mut last);
+    assert!(last.is_some() && side.take_blocked());
+    assert!(side.take_next(Time(3)).is_some() && side.take_next(Time(3)).is_none());
+    side.deliver(Time(3), 0, &mut last);
+    assert!(last.is_none());
+    let told = std::iter::from_fn(|| side.take_next(Time(4))).map(|sample| sample.info);
+    let told: Vec<_> = told.map(|info| (info.valid_data, info.instance_state)).collect();
+    assert_eq!(told, [true, false].map(|valid| (valid, InstanceState::NotAliveDisposed)));
 }
 
 /// Its sample has a place beside those that HISTORY keeps.
