@@ -150,8 +150,8 @@ fn a_reliable_reader_loses_nothing() {
 }
 
 /// L: a slot is not written while a view of it is left, whether it was overtaken or read. The arena has
-/// room for two; a reader has one loan, so its second view is a copy.
-fn slots(reliable: bool, samples: u64, publishes: bool) {
+/// room for two; a reader has one loan, so its second view is a copy. Who `leaves` reads on, as it does not know.
+fn slots(reliable: bool, samples: u64, publishes: bool, leaves: bool) {
     explore(move || {
         let mut writer = writer();
         let peer = peer(reliable);
@@ -168,6 +168,9 @@ fn slots(reliable: bool, samples: u64, publishes: bool) {
             drop((held, copied));
             reader
         });
+        if leaves {
+            writer.set_peers(Vec::new());
+        }
         let written = (1..=samples).take_while(|n| push_slot(&mut writer, *n)).count() as u64;
         thread.join().unwrap().finish(written);
     });
@@ -175,12 +178,17 @@ fn slots(reliable: bool, samples: u64, publishes: bool) {
 
 #[test]
 fn a_slot_that_is_overtaken_is_not_reused_while_held() {
-    slots(false, 3, false);
+    slots(false, 3, false, false);
 }
 
 #[test]
 fn a_slot_that_is_read_is_not_reused_while_held() {
-    slots(true, 3, true);
+    slots(true, 3, true, false);
+}
+
+#[test]
+fn a_slot_is_not_reused_while_who_has_left_looks_at_it() {
+    slots(true, 3, false, true);
 }
 
 /// L, of views that two threads drop: what was read through it comes before the slot's next use,

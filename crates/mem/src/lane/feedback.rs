@@ -14,6 +14,8 @@ pub const LOANS: usize = if cfg!(loom) { 1 } else { 240 };
 pub const FEEDBACK_LEN: usize = PAGE;
 
 const AT_CURSOR: usize = 0;
+/// The cursor of a reader that reads no more: ahead of all.
+const ENDED: u64 = u64::MAX;
 /// How many of the places may be in use: the writer looks at no more.
 const AT_USED: usize = 8;
 const AT_PLACES: usize = 16;
@@ -34,6 +36,15 @@ pub struct Feedback {
     process: Option<(&'static AtomicU32, u32)>,
 }
 
+impl Drop for Feedback {
+    fn drop(&mut self) {
+        // The reader's own, which may never have attached.
+        if self.process.is_some() {
+            self.end();
+        }
+    }
+}
+
 impl Feedback {
     /// Feedback in zeroed memory of at least [`FEEDBACK_LEN`]; `None` if it is shorter.
     pub fn new(region: Region) -> Option<Feedback> {
@@ -43,9 +54,9 @@ impl Feedback {
 
     /// The same of a reader of this process in memory that children of a fork have, too: what they drop is held on.
     /// `word` is another in those.
-    pub fn of_process(self, word: &'static AtomicU32) -> Feedback {
-        let process = Some((word, word.load(StdOrdering::Relaxed)));
-        Feedback { process, ..self }
+    pub fn of_process(mut self, word: &'static AtomicU32) -> Feedback {
+        self.process = Some((word, word.load(StdOrdering::Relaxed)));
+        self
     }
 
     /// Is this the reader's process? *Cost*: one load, of what nobody changes.
@@ -74,6 +85,18 @@ impl Feedback {
     pub(crate) fn note_cursor(&self, position: u64) {
         self.word(AT_CURSOR).store(position, Ordering::Release);
         fail::point(Point::CursorMoved);
+    }
+
+    /// No reader reads on with it. What it holds is held on.
+    pub(crate) fn end(&self) {
+        if self.is_of_this_process() {
+            self.note_cursor(ENDED);
+        }
+    }
+
+    /// Does nobody read on with it, or look at any slot?
+    pub(crate) fn has_ended(&self) -> bool {
+        self.abandoned.load(StdOrdering::Acquire) || self.cursor() == ENDED && !self.holds_any()
     }
 
     /// The reader's process has ended: what it held is nobody's any more.

@@ -247,6 +247,12 @@ impl LaneReader {
     }
 }
 
+impl Drop for LaneReader {
+    fn drop(&mut self) {
+        self.shared.feedback.end();
+    }
+}
+
 /// Puts the cursor at the head. A writer that goes on meanwhile reckons without it, or as with one that lies a ring
 /// behind, up to where it is then: the reader begins there.
 fn join(lane: &Lane, feedback: &Feedback) -> u64 {

@@ -439,9 +439,40 @@ fn who_has_left_with_samples_counts_until_they_are_dropped() {
     let (_, kept, _) = take(&mut reader);
     writer.set_peers(Vec::new());
     assert_eq!(writer.left(), 1);
+    drop(reader);
+    writer.set_peers(Vec::new());
+    assert_eq!(writer.left(), 1);
     drop(kept);
     writer.set_peers(Vec::new());
     assert_eq!(writer.left(), 0);
+}
+
+/// As one whose process stood still for so long that its writer has given it up.
+#[test]
+fn who_has_left_without_knowing_it_reads_on_and_finds_no_other_samples() {
+    let mut writer = writer(16, 1 << 16);
+    let (mut readers, peers) = readers(&mut writer, &[true, true]);
+    let mut gone = readers.pop().unwrap();
+    let push = |writer: &mut LaneWriter, reader: &mut LaneReader, from: u64| {
+        for n in from..from + 4 {
+            assert!(push_small(writer, n, SMALL));
+            take(reader);
+            reader.publish();
+        }
+    };
+    push(&mut writer, &mut readers[0], 0);
+    writer.set_peers(vec![peers[0].clone()]);
+    push(&mut writer, &mut readers[0], 4);
+    let (first, payload, lost) = take(&mut gone);
+    let (n, content_of) = (lost, content(lost, SMALL));
+    assert_eq!((first, &*payload), (meta(n), &content_of[..]));
+    assert!(n > 0, "the arena takes slots anew that all others have read");
+    push(&mut writer, &mut readers[0], 8);
+    assert_eq!(&*payload, &content_of[..], "what it looks at stays");
+    assert_eq!(writer.left(), 1);
+    drop((gone, payload));
+    push(&mut writer, &mut readers[0], 12);
+    assert_eq!(writer.left(), 0, "and no longer than that");
 }
 
 /// The words of a writer that is mad: some at random, some nearly right.

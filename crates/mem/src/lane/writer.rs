@@ -32,7 +32,7 @@ pub struct LaneWriter {
     lane: Arc<Lane>,
     arena: Arena,
     peers: Vec<Peer>,
-    /// Feedback of readers that have gone while views of their samples are left.
+    /// Feedback of readers that have gone, as long as they may read on or views of their samples are left.
     left: Vec<Arc<Feedback>>,
     head: u64,
     /// At this head the reliable readers' cursors are looked at again.
@@ -52,19 +52,19 @@ impl LaneWriter {
         &self.lane
     }
 
-    /// The readers from now on. [P] What those hold that have gone stays theirs until their views are
-    /// dropped or their process is known to have ended.
+    /// The readers from now on. [P] Those that have gone may not know it and read on: they are overtaken like any that must
+    /// not get each sample. What they hold stays theirs until their views are dropped or their process is known to have ended.
     pub fn set_peers(&mut self, peers: Vec<Peer>) {
         for old in std::mem::replace(&mut self.peers, peers) {
             if !self.peers.iter().any(|peer| Arc::ptr_eq(&peer.feedback, &old.feedback)) {
                 self.left.push(old.feedback);
             }
         }
-        self.left.retain(|feedback| feedback.holds_any());
+        self.left.retain(|feedback| !feedback.has_ended());
         self.limit = self.head;
     }
 
-    /// How many readers have gone that held samples when [`LaneWriter::set_peers`] last looked. Each claim looks through
+    /// How many readers have gone that held samples, or could read on, when somebody last looked. Each claim looks through
     /// what they hold.
     pub fn left(&self) -> usize {
         self.left.len()
@@ -113,6 +113,7 @@ impl LaneWriter {
     /// A slot for a payload of `len` bytes. *Errors*: `None` when all are looked at and the memory is used up.
     pub fn claim(&mut self, len: usize) -> Option<Slot> {
         let LaneWriter { lane, arena, peers, left, head, .. } = self;
+        left.retain(|feedback| !feedback.has_ended());
         let look = |position| look(lane, peers, left, position);
         // Best-effort readers lose what they have not read before a write fails for want of memory.
         let slot = arena.claim(lane, len, look, |position| {
@@ -254,6 +255,9 @@ fn look(lane: &Lane, peers: &[Peer], left: &[Arc<Feedback>], position: u64) -> L
     let overtaken = lane.stamp(position).load(Ordering::Relaxed) != ready(position);
     if !overtaken && !peers.iter().all(|peer| peer.feedback.cursor() > position) {
         return Look::Unread;
+    }
+    if !left.is_empty() {
+        overtake(lane, position);
     }
     fence(Ordering::SeqCst);
     let held = peers.iter().any(|peer| peer.feedback.holds(position))
