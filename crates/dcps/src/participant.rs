@@ -162,6 +162,16 @@ impl DomainParticipant {
         self.core.has_work(lowest)
     }
 
+    /// How many writers have fresh changes to send that are not critical, as [`taut_rtps::Participant::data_count`].
+    pub fn data_count(&self) -> usize {
+        self.core.data_count()
+    }
+
+    /// Is there work besides those of so many of them, as [`taut_rtps::Participant::has_work_beside`]?
+    pub fn has_work_beside(&self, count: usize) -> bool {
+        self.core.has_work_beside(count)
+    }
+
     /// What waits to be sent of fresh changes is all of a burst.
     pub fn end_burst(&mut self, now: Time) {
         self.core.end_burst(now);

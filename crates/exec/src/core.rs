@@ -16,7 +16,7 @@ use crate::clock::monotonic_now;
 use crate::driver::drive::HEARS_AFTER;
 use crate::net::network::network;
 use crate::net::ports::Ports;
-use crate::write::burst::Held;
+use crate::write::burst::{Held, LONGEST};
 use crate::write::owed::Owed;
 
 /// What the token protects.
@@ -143,13 +143,18 @@ impl Core {
         self.participant.has_work(lowest) && self.participant.has_work(self.lowest_now(lowest))
     }
 
-    /// While fresh changes wait for company, nothing from their class on is sent.
+    /// While fresh changes wait for company, nothing from their class on is sent. Those that wait for longer than a burst's do
+    /// go with whatever else there is to send.
     pub fn lowest_now(&self, lowest: TxClass) -> TxClass {
-        if self.held.until == Time::NEVER || self.held.until <= self.now {
-            lowest
-        } else {
-            lowest.min(TxClass::Repair)
-        }
+        let until = self.held.until;
+        let is_over = until == Time::NEVER || until <= self.now;
+        let is_long = until > self.now + LONGEST;
+        if is_over || is_long && self.has_others() { lowest } else { lowest.min(TxClass::Repair) }
+    }
+
+    /// Is there something to be sent of the class of fresh changes or below besides those that wait?
+    pub fn has_others(&self) -> bool {
+        self.participant.has_work_beside(self.held.writers)
     }
 
     /// Runs one step of a class, which says how much it did, from the last reading of the clock to the next, and

@@ -18,12 +18,10 @@ use crate::account::recorder::{Activity, RecordCause, RecordedStep};
 use crate::clock::{Moment, monotonic_now, wall_clock_now};
 use crate::core::Core;
 use crate::driver::drive::HEARS_AFTER;
-use crate::driver::holding::Holding;
-use crate::driver::role::{Claim, Role};
+use crate::driver::role::Claim;
 use crate::driver::watch::Readable;
 use crate::lanes::door::Door;
 use crate::process::Process;
-use crate::write::burst::Held;
 use crate::write::left::Line;
 use crate::write::writes::QUEUE;
 use crate::{Call, Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
@@ -214,91 +212,6 @@ fn what_a_writer_has_left_comes_before_what_it_writes_next() {
         });
     });
     assert_eq!(take(&executor, reader), Vec::from_iter(0..written));
-}
-
-#[test]
-fn what_is_left_does_not_wait_with_what_another_writer_may_keep() {
-    let Matched { out, writer, writes, .. } = matched(96, History::KeepAll);
-    let patient = DataWriterQos { latency_budget: Duration::INFINITE, ..writes.clone() };
-    let (mut patient, mut prompt) =
-        (out.outlet(writer, &patient).unwrap(), out.outlet(writer, &writes).unwrap());
-    let sent = || out.stats().port.datagrams_out;
-    let before = sent();
-    // Somebody drives who would send it.
-    assert_eq!(out.inner.role.claim(), Claim::Taken);
-    write(&out, &mut patient, 1);
-    out.inner.peek(|_| write(&out, &mut patient, 2));
-    assert_eq!(sent(), before, "both wait");
-    out.inner.peek(|_| write(&out, &mut prompt, 3));
-    assert_eq!(sent(), before + 1, "all three in one datagram");
-    out.inner.role.release(false);
-}
-
-#[test]
-fn who_is_patient_has_nobody_else_wait_for_a_driver_that_is_not_there() {
-    let (holding, role, mut held) = (Holding::default(), Role::default(), Held::NOTHING);
-    held.note_patience(true);
-    assert!(holding.hold(&mut held, Time(100), &role), "it waits for a call");
-    held.note_patience(false);
-    assert!(!holding.hold(&mut held, Time(200), &role), "nobody drives");
-    role.claim();
-    assert!(holding.hold(&mut held, Time(200), &role));
-}
-
-/// What `goes_on` does takes as long as it likes, and who has the role looks at nothing meanwhile.
-#[test]
-fn nothing_waits_for_a_thread_that_is_asked_whether_it_polls_on() {
-    let Matched { out, writer, .. } = matched(103, History::KeepAll);
-    let (inner, until) = (&out.inner, monotonic_now() + LIMIT);
-    inner.role.claim();
-    inner.peek(|core| {
-        core.participant.write(core.now, writer, &mut new_write()).unwrap();
-        assert!(inner.holding.hold(&mut core.held, until, &inner.role));
-    });
-    inner.role.release(true);
-    let mut asked = 0;
-    let goes_on = || {
-        asked += 1;
-        inner.peek(|core| {
-            assert!(!core.participant.has_work(TxClass::Data), "it waits");
-            assert!(!inner.holding.hold(&mut core.held, until, &inner.role), "one would wait");
-            inner.holding.release(&mut core.held);
-        });
-        asked < 2
-    };
-    out.poll_while(goes_on).unwrap();
-}
-
-/// An interface that was lost is opened anew, say: that takes as long as its driver likes.
-#[test]
-fn nothing_waits_for_a_thread_that_is_away_from_driving() {
-    let Matched { out, writer, writes, .. } = matched(106, History::KeepAll);
-    let mut outlet = out.outlet(writer, &writes).unwrap();
-    let (inner, until) = (&out.inner, monotonic_now() + LIMIT);
-    inner.role.claim();
-    let holds = |core: &mut Core| inner.holding.hold(&mut core.held, until, &inner.role);
-    let mut core = inner.enter();
-    let now = core.now;
-    core.participant.write(now, writer, &mut new_write()).unwrap();
-    assert!(holds(&mut core));
-    let meanwhile = || {
-        assert!(!inner.writes.is_any(), "one was left to nobody");
-        inner.peek(|core| {
-            assert!(!core.participant.has_work(TxClass::Data), "it waits");
-            assert!(!holds(core), "one would wait");
-            inner.holding.release(&mut core.held);
-        });
-    };
-    inner.away_from(&mut core, meanwhile);
-    assert!(holds(&mut core), "it is back");
-    write(&out, &mut outlet, 7);
-    assert!(inner.writes.is_any(), "one is left to who holds the token");
-    let away = inner.role.go_away(taut_lock::thread_id());
-    inner.away_from(&mut core, meanwhile);
-    assert!(!inner.role.is_served(), "it is not back from what it was at before");
-    drop(away);
-    drop(core);
-    inner.role.release(true);
 }
 
 #[test]
@@ -592,7 +505,7 @@ pub(crate) struct Matched {
     pub inward: Executor,
     pub writer: WriterIndex,
     reader: ReaderIndex,
-    writes: DataWriterQos,
+    pub writes: DataWriterQos,
 }
 
 pub(crate) fn soon() -> Option<Time> {

@@ -366,6 +366,18 @@ impl Participant {
         self.schedule.has_work(self.lowest(lowest))
     }
 
+    /// How many writers have fresh changes of class Data to send, or repairs that have had their turn.
+    pub fn data_count(&self) -> usize {
+        self.schedule.count(TxClass::Data)
+    }
+
+    /// Is there work of class Data or below besides what is the first `count` writers' with fresh changes?
+    pub fn has_work_beside(&self, count: usize) -> bool {
+        let below = [TxClass::Liveliness, TxClass::Discovery];
+        let lowest = self.lowest(TxClass::Discovery);
+        self.data_count() > count || below.iter().any(|class| *class <= lowest && self.schedule.has(*class))
+    }
+
     /// The lowest class that is sent now: discovery says nothing while a new endpoint is being matched.
     fn lowest(&self, lowest: TxClass) -> TxClass {
         if self.unmatched.is_empty() { lowest } else { lowest.min(TxClass::Liveliness) }

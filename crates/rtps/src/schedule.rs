@@ -91,6 +91,11 @@ impl Schedule {
         queued.filter_map(|(_, work)| if let Work::Push(writer) = work { Some(*writer) } else { None })
     }
 
+    /// How many pieces of a class there are.
+    pub fn count(&self, class: TxClass) -> usize {
+        self.queues.get(class as usize).map_or(0, VecDeque::len)
+    }
+
     /// Is there work of this class?
     #[inline]
     pub fn has(&self, class: TxClass) -> bool {

@@ -251,6 +251,8 @@ pub(crate) struct Held {
     pub until: Time,
     /// Until when those that were left to the token's holder may wait for what it writes itself.
     pub left_until: Time,
+    /// How many writers' they are.
+    pub writers: usize,
     /// All of them may wait for the next call of whoever drives by calls.
     pub is_patient: bool,
     bytes: usize,
@@ -258,7 +260,7 @@ pub(crate) struct Held {
 
 impl Held {
     pub const NOTHING: Held =
-        Held { until: Time::NEVER, left_until: Time::NEVER, is_patient: false, bytes: 0 };
+        Held { until: Time::NEVER, left_until: Time::NEVER, writers: 0, is_patient: false, bytes: 0 };
 
     /// One more, of which it is said whether it may wait for a call.
     pub fn note_patience(&mut self, is_patient: bool) {

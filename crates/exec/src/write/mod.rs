@@ -2,6 +2,8 @@
 
 pub(crate) mod burst;
 pub(crate) mod goodbye;
+#[cfg(test)]
+mod held_tests;
 pub(crate) mod left;
 pub(crate) mod memory;
 pub(crate) mod outlet;

@@ -78,6 +78,8 @@ impl Inner {
         let now = burst.take_begun().unwrap_or_else(monotonic_now);
         let until = burst.begin(now);
         burst.end(now);
+        // That an instance has ended waits for nothing.
+        let until = if write.kind == ChangeKind::Alive { until } else { now };
         let payload = std::mem::take(&mut write.payload);
         let left = LeftWrite { writer, write: Write { payload, ..*write }, since: now, until };
         match self.writes.leave(left, line) {
@@ -120,8 +122,12 @@ impl Inner {
         let now = core.now;
         let until = burst.begin(now);
         let may_wait = until > now && write.kind == ChangeKind::Alive;
+        let is_all_held = may_wait && !core.has_others();
         tell_wall_clock_for(&mut core.participant, writer);
         let outcome = core.participant.write(now, writer, write);
+        if is_all_held {
+            core.held.writers = core.participant.data_count();
+        }
         // What waits is what fills the window.
         if outcome.is_err() || !may_wait || !self.hold(&mut core, until, len, burst) {
             self.send_own(&mut core, len, alone);
@@ -155,6 +161,17 @@ impl Inner {
             return false;
         }
         core.held.until > core.now
+    }
+
+    /// What waits already waits no longer than that, as something goes with it that may not.
+    fn hold_no_longer(&self, core: &mut Core, until: Time) {
+        if core.held.until == Time::NEVER || core.held.until <= until {
+            return;
+        }
+        core.held.note_patience(false);
+        if !self.holding.hold(&mut core.held, until, &self.role) {
+            self.release(core);
+        }
     }
 
     /// Leaves who sleeps in a lane's readers to whoever drives, to be woken then. `false` if nobody drives who would.
@@ -244,6 +261,7 @@ impl Inner {
                 self.release(core);
             } else {
                 core.held.left_until = core.held.left_until.min(until);
+                self.hold_no_longer(core, until);
             }
             tell_wall_clock_for(&mut core.participant, writer);
             // Only writers that always have room leave their changes.
