@@ -170,8 +170,8 @@ impl Writer {
         } else {
             // It is told what there is next.
             proxy.heartbeat_due |= has_taken;
-            if proxy.is_owed() && !owed.contains(&reader) {
-                owed.push_back(reader);
+            if proxy.is_owed() {
+                owed.add(proxy);
             }
             self.take_next(reader);
         }
@@ -182,11 +182,9 @@ impl Writer {
     #[cold]
     pub(super) fn ask_apart(&mut self) {
         let Writer { proxies, owed, .. } = self;
-        for (guid, proxy) in proxies.iter_mut().filter(|(_, proxy)| proxy.apart.is_some()) {
+        for proxy in proxies.values_mut().filter(|proxy| proxy.apart.is_some()) {
             proxy.heartbeat_due = true;
-            if !owed.contains(guid) {
-                owed.push_back(*guid);
-            }
+            owed.add(proxy);
         }
     }
 

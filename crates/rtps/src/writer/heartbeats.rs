@@ -104,13 +104,15 @@ impl Writer {
         is_awaited && !is_set && self.reliable
     }
 
-    /// What is about to be sent says what the heartbeat would that is due soon, unless none has been asked for in a while.
+    /// What is about to be sent says what the heartbeat would that is due soon, unless none may ride behind it or none has been
+    /// asked for in a while.
     fn puts_heartbeat_off(&self, now: Time) -> bool {
         self.heartbeat_at <= now + limits::HEARTBEAT_PUT_OFF
             && self.has_fresh()
             && !self.blocked
             && !self.has_apart
             && now < self.asked_at + limits::HEARTBEAT_IN_STREAM
+            && self.standing().1
     }
 
     /// A stream goes on, and nobody was asked for a while: the heartbeat behind its next change asks. That of the timer would be
@@ -167,15 +169,13 @@ impl Writer {
     fn owe_heartbeats(&mut self, number: SequenceNumber, may_ask: impl Fn(&ReaderProxy) -> bool) -> bool {
         let Writer { proxies, owed, .. } = self;
         let mut all = true;
-        for (guid, proxy) in proxies.iter_mut().filter(|(_, proxy)| proxy.reliable && proxy.acked < number) {
+        for proxy in proxies.values_mut().filter(|proxy| proxy.reliable && proxy.acked < number) {
             if !may_ask(proxy) {
                 all = false;
                 continue;
             }
             proxy.heartbeat_due = true;
-            if !owed.contains(guid) {
-                owed.push_back(*guid);
-            }
+            owed.add(proxy);
         }
         all
     }

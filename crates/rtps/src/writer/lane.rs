@@ -107,11 +107,9 @@ impl Writer {
             let Writer { proxies, owed, .. } = self;
             let waits =
                 |proxy: &ReaderProxy| proxy.reliable && proxy.lane_from.is_some() && proxy.acked < off_lane;
-            for (guid, proxy) in proxies.iter_mut().filter(|(_, proxy)| waits(proxy)) {
+            for proxy in proxies.values_mut().filter(|proxy| waits(proxy)) {
                 proxy.heartbeat_due = true;
-                if !owed.contains(guid) {
-                    owed.push_back(*guid);
-                }
+                owed.add(proxy);
             }
         }
         self.skip_lane();
@@ -171,7 +169,7 @@ impl Writer {
     fn owe_last_to_lane_readers(&mut self) {
         let last = self.last;
         let Writer { proxies, owed, .. } = self;
-        for (guid, proxy) in proxies.iter_mut().filter(|(_, proxy)| proxy.lane_from.is_some()) {
+        for proxy in proxies.values_mut().filter(|proxy| proxy.lane_from.is_some()) {
             proxy.owed = match std::mem::take(&mut proxy.owed) {
                 Owed::Nothing => Owed::Replay(last, last),
                 Owed::Replay(from, _) if last.0.saturating_sub(from.0) < REPLAY_NUMBERS => {
@@ -181,9 +179,7 @@ impl Writer {
                 owed => owed,
             };
             proxy.heartbeat_due |= proxy.reliable;
-            if !owed.contains(guid) {
-                owed.push_back(*guid);
-            }
+            owed.add(proxy);
         }
     }
 

@@ -23,6 +23,7 @@ mod repair;
 mod route;
 mod shared;
 mod transmit;
+mod turns;
 mod window;
 
 use std::collections::VecDeque;
@@ -49,6 +50,7 @@ use heartbeats::Hurried;
 use path::PathSizes;
 use proxies::Proxies;
 use shared::Recent;
+use turns::Turns;
 use window::Window;
 
 pub use lag::{Lag, Lagging};
@@ -154,8 +156,8 @@ pub struct Writer {
     /// Changes by which a built-in writer tells that an endpoint is gone, and when.
     gone: VecDeque<(SequenceNumber, Time)>,
     proxies: Proxies,
-    /// Proxies that are owed something, each at most once.
-    owed: VecDeque<Guid>,
+    /// Proxies that are owed something.
+    owed: Turns,
     /// Where fresh changes go: one datagram reaches as many readers as it can.
     route: Vec<Locator>,
     /// The same for all readers, those of the lane and the others, since it was last needed.
@@ -247,7 +249,7 @@ impl Writer {
             has_apart: false,
             gone: VecDeque::new(),
             proxies: Proxies::default(),
-            owed: VecDeque::new(),
+            owed: Turns::default(),
             route: Vec::new(),
             routes_to_all: None,
             repair_route: Vec::new(),
@@ -725,8 +727,9 @@ impl Writer {
     }
 
     fn owe(&mut self, reader: Guid) {
-        if !self.owed.contains(&reader) {
-            self.owed.push_back(reader);
+        let Writer { proxies, owed, .. } = self;
+        if let Some(proxy) = proxies.get_mut(&reader) {
+            owed.add(proxy);
         }
     }
 

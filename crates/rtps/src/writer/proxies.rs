@@ -64,9 +64,4 @@ impl Proxies {
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut ReaderProxy> {
         self.readers.iter_mut().map(|(_, proxy)| &mut **proxy)
     }
-
-    #[inline]
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&Guid, &mut ReaderProxy)> {
-        self.readers.iter_mut().map(|(guid, proxy)| (&*guid, &mut **proxy))
-    }
 }

@@ -44,6 +44,8 @@ pub struct ReaderProxy {
     pub deaf: u32,
     /// It is owed a heartbeat that it must answer.
     pub heartbeat_due: bool,
+    /// It is among those that [get a turn](super::turns::Turns).
+    pub(super) has_turn: bool,
     /// Changes it is owed whole.
     pub owed: Owed,
     /// Fragments it is owed.
@@ -119,6 +121,7 @@ impl ReaderProxy {
             apart: None,
             deaf: 0,
             heartbeat_due: reliable,
+            has_turn: false,
             owed: Owed::Nothing,
             fragments: VecDeque::new(),
             heard: None,

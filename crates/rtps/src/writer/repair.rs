@@ -27,22 +27,26 @@ struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// Is a change to be sent to this reader alone?
-    fn is_alone(&mut self, now: Time, number: SequenceNumber, reader: Guid) -> bool {
+    /// How this reader gets a change. One that is shared is sent behind what is sent to it alone.
+    fn way(&mut self, now: Time, number: SequenceNumber, reader: Guid) -> Way {
         if number < self.from {
-            return true;
+            return Way::Alone;
         }
-        match self.recent.way(now, self.group, number, reader) {
-            Way::Alone => true,
-            Way::Sent => false,
-            Way::Shared => !self.changes.get_or_insert(SequenceNumberSet::new(number)).insert(number),
-        }
+        let way = self.recent.way(now, self.group, number, reader);
+        let is_noted =
+            way != Way::Shared || self.changes.get_or_insert(SequenceNumberSet::new(number)).insert(number);
+        if is_noted { way } else { Way::Alone }
     }
 }
 
 /// What a small change takes of a turn besides its payload. Lower counts a turn of small changes as shorter than it
 /// is, higher as longer.
 const CHANGE_HEADERS: usize = 64;
+
+/// What a change takes of a turn.
+fn cost(change: &CacheChange) -> usize {
+    change.payload.len().saturating_add(CHANGE_HEADERS)
+}
 
 /// What a writer holds, beside its proxies.
 pub(super) struct Contents<'a> {
@@ -79,7 +83,7 @@ impl Writer {
         let mut turn = limits::REPAIR_TURN;
         let mut refused = 0_usize;
         let begun = self.begun();
-        while let Some(guid) = self.owed.front().copied() {
+        while let Some(guid) = self.owed.next() {
             if tx.budget == 0 || turn == 0 {
                 return false;
             }
@@ -87,7 +91,7 @@ impl Writer {
             let mut part = turn;
             if tx.flow.is_some() && !self.may_repair(tx, guid, group.map(|(group, _)| group), &mut part) {
                 // The others get theirs.
-                self.owed.rotate_left(1);
+                self.owed.let_others();
                 refused = refused.saturating_add(1);
                 tx.waits = refused >= self.owed.len();
                 if tx.waits {
@@ -117,10 +121,10 @@ impl Writer {
                 self.update_route();
             }
             if done {
-                self.owed.pop_front();
+                self.owed.take(guid, &mut self.proxies);
             } else {
                 // The others get their turn before the rest of this one.
-                self.owed.rotate_left(1);
+                self.owed.let_others();
                 return false;
             }
         }
@@ -155,29 +159,30 @@ impl Writer {
     /// Puts what one reader of a built-in writer is owed into the message, at most about `turn` bytes. What is more
     /// is owed behind what others are.
     pub(crate) fn repair_reader(&mut self, tx: &mut Tx<'_>, reader: Guid, turn: &mut usize) {
-        let Some(at) = self.owed.iter().position(|guid| *guid == reader) else { return };
-        self.owed.remove(at);
+        if !self.owed.take(reader, &mut self.proxies) {
+            return;
+        }
         let (mut contents, proxies, _) = self.parts();
         let Some(proxy) = proxies.get_mut(&reader) else { return };
         proxy.asked = Some((tx.now, proxy.asked.is_none()));
         if !contents.repair(tx, proxy, turn, &mut None) {
-            self.owed.push_back(reader);
+            self.owe(reader);
         }
     }
 
     /// A while after that repairs that paused go on, for readers that have not said anything since.
     pub(super) fn resume_repairs(&mut self, now: Time) {
         let Writer { proxies, owed, .. } = self;
-        for (guid, proxy) in proxies.iter_mut() {
-            if proxy.may_resume(now) && proxy.resume() && !owed.contains(guid) {
-                owed.push_back(*guid);
+        for proxy in proxies.values_mut() {
+            if proxy.may_resume(now) && proxy.resume() {
+                owed.add(proxy);
             }
         }
     }
 
     /// A reader that is owed something.
     pub(crate) fn next_owed(&self) -> Option<Guid> {
-        self.owed.front().copied()
+        self.owed.next()
     }
 }
 
@@ -317,7 +322,7 @@ impl Contents<'_> {
             return;
         }
         proxy.sent_again = proxy.sent_again.saturating_add(1);
-        *turn = turn.saturating_sub(change.payload.len().saturating_add(CHANGE_HEADERS));
+        *turn = turn.saturating_sub(cost(change));
         let to = (change.sequence_number, FragmentNumber::MAX);
         proxy.note_answered(to, change.payload.len().max(window::DATAGRAM));
         stamp(self.calls, change, tx);
@@ -345,9 +350,13 @@ impl Contents<'_> {
                     any = true;
                     let is_whole = self.paths.fragment_size(change).is_none();
                     let shared = shared.as_mut().filter(|_| is_whole);
-                    if shared.is_none_or(|shared| shared.is_alone(tx.now, number, proxy.guid)) {
-                        alone = true;
-                        self.send_to_one(tx, change, proxy, turn);
+                    match shared.map_or(Way::Alone, |shared| shared.way(tx.now, number, proxy.guid)) {
+                        Way::Alone => {
+                            alone = true;
+                            self.send_to_one(tx, change, proxy, turn);
+                        }
+                        Way::Shared => *turn = turn.saturating_sub(cost(change)),
+                        Way::Sent => {}
                     }
                 }
                 None if number < told_to => {}
@@ -483,7 +492,7 @@ mod tests {
     use crate::history_cache::ChangeKind;
     use crate::message::Message;
     use crate::writer::{Acknowledged, MulticastChoice, NewChange};
-    use taut_base::{GuidPrefix, InstanceHandle, ProtocolVersion, VendorId};
+    use taut_base::{Duration, GuidPrefix, InstanceHandle, ProtocolVersion, VendorId};
     use taut_mem::Bytes;
     use taut_port::Loopback;
     use taut_qos::{DurabilityKind, EndpointQos, History, ReliabilityKind};
@@ -577,6 +586,61 @@ mod tests {
         assert_eq!(told, [(1, 0), (1, 1)]);
         writer.on_acknack(Time(0), readers[1], &nothing, 1, true);
         assert_eq!(heartbeats(&mut writer, say), [(1, 1)], "to all at once");
+    }
+
+    /// It may never say anything, as one that has refused the writer. No heartbeat rides behind changes meanwhile.
+    #[test]
+    fn a_reader_that_is_not_greeted_keeps_no_heartbeat_from_the_others() {
+        let (mut writer, readers) = matched_with(DurabilityKind::Volatile, [2, 3]);
+        let nothing = SequenceNumberSet::new(SequenceNumber::FIRST);
+        writer.on_acknack(Time(0), readers[0], &nothing, 1, true);
+        heartbeats(&mut writer, Writer::repair);
+        let tells = |now: &Time| {
+            writer.write(*now, &mut change()).unwrap();
+            writer.want_heartbeat(*now);
+            assert_eq!(heartbeats(&mut writer, Writer::push), [], "the change alone");
+            if writer.heartbeat_at <= *now {
+                writer.on_heartbeat_timer(*now);
+            }
+            heartbeats(&mut writer, Writer::repair).iter().any(|(_, last)| *last > 0)
+        };
+        let times = (1..200).map(|ms| Time(0) + Duration::from_millis(ms));
+        let told: Vec<Time> = times.filter(tells).collect();
+        let longest = told.windows(2).map(|two| two[1].since(two[0])).max();
+        assert!(longest.is_some_and(|span| span < limits::HEARTBEAT_FIRST.times(2)), "{told:?}");
+    }
+
+    #[test]
+    fn what_a_group_is_sent_again_is_as_much_as_one_turn() {
+        const GROUP: Locator = Locator::udp_v4(std::net::Ipv4Addr::new(239, 255, 0, 1), 7401);
+        let (mut writer, _) = matched_with(DurabilityKind::Volatile, []);
+        let readers = [2, 3].map(|n| Guid::new(GuidPrefix([n; 12]), EntityId::user(1, false, false)));
+        for reader in readers {
+            let unicast = vec![Locator::udp_v4([10, 0, 0, reader.prefix.0[0]].into(), 7411)];
+            writer.match_reader(ReaderProxy::new(reader, true, unicast, vec![GROUP]), false);
+            writer.greet(reader);
+            writer.on_acknack(Time(0), reader, &SequenceNumberSet::new(SequenceNumber::FIRST), 1, true);
+        }
+        let len = limits::REPAIR_TURN / 8;
+        for _ in 0..100 {
+            let payload = Bytes::from(vec![0; len]);
+            writer.write(Time(0), &mut NewChange { payload, ..change() }).unwrap();
+        }
+        let bytes = |writer: &mut Writer, step: fn(&mut Writer, &mut Tx<'_>) -> bool| {
+            let (version, vendor) = (ProtocolVersion::RTPS_2_5, VendorId::UNKNOWN);
+            let mut message = Message::new(Header { version, vendor, prefix: writer.guid.prefix });
+            let mut port = Loopback::new();
+            step(writer, &mut Tx::new(Time(0), &mut port, &mut message, 1_000));
+            std::iter::from_fn(|| port.take()).map(|(_, datagram)| datagram.len()).sum::<usize>()
+        };
+        assert!(bytes(&mut writer, Writer::push) > 100 * len);
+        let mut all = SequenceNumberSet::new(SequenceNumber::FIRST);
+        (1..=100).for_each(|number| _ = all.insert(SequenceNumber(number)));
+        writer.on_acknack(Time(0), readers[0], &all, 2, true);
+        while bytes(&mut writer, Writer::repair) > len {}
+        writer.on_acknack(Time(0), readers[1], &all, 2, true);
+        let turn = bytes(&mut writer, Writer::repair);
+        assert!(turn > len && turn < 2 * limits::REPAIR_TURN, "{turn} bytes");
     }
 
     #[test]

@@ -32,6 +32,10 @@ const FEW: usize = 8;
 /// later, higher loses more often what it tries in vain.
 const GROWTH: usize = 16;
 
+/// How many steps' are told apart. Lower tells less well what is under way to one of several readers, higher takes more memory
+/// where one acknowledges nothing and nobody waits for it.
+const FLIGHTS: usize = 1_024;
+
 /// What is under way. *Units* of all amounts: bytes, of a datagram at least [`DATAGRAM`].
 #[derive(Debug)]
 pub(super) struct Window {
@@ -73,7 +77,20 @@ impl Window {
     pub fn note_sent(&mut self, from: SequenceNumber, to: Place, datagrams: usize, bytes: usize) {
         let cost = bytes.max(datagrams.saturating_mul(DATAGRAM));
         self.sent = self.sent.saturating_add(u64::try_from(cost).unwrap_or(u64::MAX));
+        if self.under_way.len() >= FLIGHTS {
+            self.join_oldest();
+        }
         self.under_way.push_back(Flight { from, to, total: self.sent });
+    }
+
+    /// The two oldest have left as if in one step.
+    #[cold]
+    fn join_oldest(&mut self) {
+        if let Some(oldest) = self.under_way.pop_front()
+            && let Some(next) = self.under_way.front_mut()
+        {
+            next.from = oldest.from;
+        }
     }
 
     /// All readers have all up to here.
@@ -230,6 +247,17 @@ mod tests {
         assert!(!window.has_room());
         let room = |change, fragment| pace.room(&window, place(change, fragment));
         assert_eq!((room(2, 9), room(3, 0)), (0, limits::WINDOW_BYTES));
+    }
+
+    #[test]
+    fn who_acknowledges_nothing_makes_it_no_longer() {
+        let (mut window, pace) = (Window::new(), Pace::new());
+        (1..=10_000).for_each(|change| note(&mut window, place(change, 0), 1, 100));
+        assert!(window.under_way.len() <= FLIGHTS);
+        let room = |change| pace.room(&window, place(change, 0));
+        assert_eq!((room(0), room(9_999)), (0, limits::WINDOW_BYTES - DATAGRAM));
+        window.note_arrived(place(10_000, 0));
+        assert!(window.under_way.is_empty() && window.has_room());
     }
 
     #[test]
