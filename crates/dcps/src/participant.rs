@@ -482,7 +482,8 @@ impl DomainParticipant {
         writer: Guid,
         lane: LaneReader,
     ) -> Option<SequenceNumber> {
-        self.readers.now = now;
+        // One that its writer has offered anew may be read still.
+        self.remove_lane(now, reader, writer);
         let qos = &self.core.endpoint(writer)?.qos;
         let (strength, reliable) =
             (qos.ownership_strength, qos.reliability.kind == ReliabilityKind::Reliable);

@@ -203,6 +203,8 @@ impl Inner {
                 let offer = self.joins.offers.lock().remove(&(writer, reader));
                 if let Some(offer) = offer {
                     self.consider(reader, offer);
+                } else if let Some(other) = self.other_here(writer.prefix) {
+                    other.offer_again(self, writer, reader);
                 } else if let Some(neighbour) = self.neighbours.find(writer.prefix) {
                     self.accept_there(&neighbour, (writer, reader));
                 }
@@ -231,6 +233,19 @@ impl Inner {
                 }
             }
             None => {}
+        }
+    }
+
+    /// Another participant of this process that takes part in lanes, as this one does.
+    fn other_here(&self, prefix: GuidPrefix) -> Option<Arc<Inner>> {
+        let takes_part = prefix != self.prefix && self.local;
+        Process::this().find(prefix).filter(|other| takes_part && other.local)
+    }
+
+    /// A reader of another participant of this process has matched: it may have lost a match that its writer knows of still.
+    fn offer_again(&self, other: &Inner, writer: Guid, reader: Guid) {
+        if self.peek(|core| is_matched(&core.participant, writer, reader)) {
+            self.offer_here(other, writer, reader);
         }
     }
 
@@ -376,6 +391,10 @@ impl Inner {
     ) {
         let Some(ringer) = Ringer::of_neighbour(from) else { return };
         let first = self.with_token(|core| {
+            // Who has unmatched them meanwhile has taken the pair away, and matched them again perhaps.
+            if !from.pairs.is((writer, reader), |stage| matches!(stage, Stage::Reading)) {
+                return None;
+            }
             fail::point(Point::BeforeAttach);
             let lane = LaneReader::attach(lane, feedback, !from.trusted);
             fail::point(Point::Attached);
@@ -482,6 +501,10 @@ impl Inner {
                 self.doors.remove_writer(&door, writer);
             }
         });
+        // Its writer may know the match still: nobody reads the lane any more.
+        if let Some(other) = self.other_here(writer.prefix) {
+            other.leave_lane(writer, reader);
+        }
         if let Some(neighbour) = self.neighbours.end(writer, reader, writer.prefix) {
             self.say(&neighbour, &Message::End { writer, reader }, None);
         }
@@ -516,6 +539,10 @@ impl Inner {
     /// Joins a writer of this process with a matched reader. Returns the first sample that comes by the lane, if any does.
     fn join_here(&self, core: &mut Core, reader: Guid, offer: Offer) -> Option<SequenceNumber> {
         let Offer { writer, lane, route, ringer } = offer;
+        if route.is_here(reader).is_some() {
+            // Both sides have seen to it.
+            return None;
+        }
         let feedback = Feedback::new(Region::heap(FEEDBACK_LEN)).map(Arc::new)?;
         let participant = &core.participant;
         let door = participant.core().local_reader(reader).and_then(|index| self.doors.get(index))?;

@@ -577,7 +577,12 @@ impl Inner {
                     self.offer_later(writer, reader);
                 }
             }
-            Message::End { writer, reader } => _ = self.on_end(from, (writer, reader), None),
+            Message::End { writer, reader } => {
+                // Its reader may have lost a match that our writer knows of still, and find it again.
+                if self.on_end(from, (writer, reader), None) && ours(writer) {
+                    self.offer_later(writer, reader);
+                }
+            }
         }
         true
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::{Uid, geteuid, setuid};
 use taut_base::{Guid, Time};
-use taut_dcps::{Endpoint, Selection, TypeSupport};
+use taut_dcps::{Endpoint, Match, Selection, TypeSupport};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback};
 use taut_mem::{Pool, Region};
 use taut_port_shm::{Connection, Listener, Memory, Message, SendError, Waker, host_id};
@@ -36,12 +36,16 @@ pub fn participant(domain_id: u32) -> Executor {
 }
 
 fn start(domain_id: u32, local: bool) -> Executor {
-    let udp = taut_port_udp::UdpConfig { domain_id, interfaces: vec!["lo".into()], ..Default::default() };
-    let config = ExecutorConfig { udp, local, driver: Driver::Inline, ..ExecutorConfig::default() };
-    let executor = Executor::start(&config).unwrap();
+    let executor = start_here(domain_id, local);
     // Who does not find it here takes it for one of another process.
     Process::this().unregister(executor.inner.prefix);
     executor
+}
+
+fn start_here(domain_id: u32, local: bool) -> Executor {
+    let udp = taut_port_udp::UdpConfig { domain_id, interfaces: vec!["lo".into()], ..Default::default() };
+    let config = ExecutorConfig { udp, local, driver: Driver::Inline, ..ExecutorConfig::default() };
+    Executor::start(&config).unwrap()
 }
 
 fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
@@ -563,4 +567,49 @@ fn a_write_that_waits_for_a_reader_of_the_lane_is_told_when_that_leaves() {
             assert!(pair.outlet.may_write());
         }
     }
+}
+
+/// The process of its writer stood still for longer than a lease, say.
+#[test]
+fn a_reader_that_loses_a_match_alone_is_offered_the_lane_anew() {
+    let mut pair = Pair::new(113);
+    let mut written = 0;
+    let mut taken = pair.drive_into_lane(&mut written);
+    let (writer, reader) = pair.guids();
+    pair.far.inner.leave_matches(vec![Match { writer, reader, offered: false, matched: false }]);
+    let is_joined = |pair: &Pair| pair.near.path(writer, reader).0 == SamplePath::SharedMemory;
+    pair.drive("it has left the lane", |pair| !is_joined(pair));
+    pair.drive("it reads the lane", |pair| is_joined(pair));
+    taken.extend(pair.drive_into_lane(&mut written));
+    assert!(taken.is_sorted(), "{taken:?}");
+}
+
+#[test]
+fn a_reader_that_loses_a_match_alone_in_its_process_leaves_the_lane_and_joins_it_anew() {
+    let mut pair = Pair::between(start_here(114, true), start_here(114, true), ResourceLimits::default());
+    let mut written = 0;
+    let mut taken = pair.drive_into_lane(&mut written);
+    let (writer, reader) = pair.guids();
+    let is_joined = |pair: &Pair| pair.near.path(writer, reader).0 == SamplePath::Process;
+    for matched in [false, true] {
+        pair.far.inner.leave_matches(vec![Match { writer, reader, offered: false, matched }]);
+        pair.drive("its writer knows", |pair| is_joined(pair) == matched);
+    }
+    taken.extend(pair.drive_into_lane(&mut written));
+    assert!(taken.is_sorted(), "{taken:?}");
+}
+
+#[test]
+fn a_reader_that_has_lost_its_match_as_a_lane_begins_does_not_attach() {
+    let mut pair = Pair::new(115);
+    pair.drive_into_lane(&mut 0);
+    let (writer, reader) = pair.guids();
+    let inner = &pair.far.inner;
+    let neighbour = inner.neighbours.find(pair.near.inner.prefix).unwrap();
+    inner.leave_matches(vec![Match { writer, reader, offered: false, matched: false }]);
+    inner.follow_matches(Time(0));
+    let lane = Arc::clone(pair.outlet.lane.as_ref().unwrap().lane());
+    let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
+    inner.on_begin(&neighbour, (writer, reader), lane, feedback);
+    assert!(pair.far.door(pair.reader).unwrap().is_here(writer).is_none());
 }

@@ -118,7 +118,7 @@ fn patient(out: &Executor, matched: &Matched) -> Outlet {
 
 #[test]
 fn what_is_left_in_a_burst_waits_no_longer_than_in_one() {
-    let here = matched(97, History::KeepAll);
+    let here = matched(116, History::KeepAll);
     let (out, inner) = (&here.out, &here.out.inner);
     let mut patient = patient(out, &here);
     let mut prompt = out.outlet(here.writer, &here.writes).unwrap();
@@ -141,7 +141,7 @@ fn what_is_left_in_a_burst_waits_no_longer_than_in_one() {
 
 #[test]
 fn what_has_to_be_sent_does_not_wait_with_samples_that_wait_for_long() {
-    let here = matched(98, History::KeepAll);
+    let here = matched(117, History::KeepAll);
     let (out, inner) = (&here.out, &here.out.inner);
     let mut patient = patient(out, &here);
     let goes = |lowest| inner.peek(|core| core.has_work(lowest));
