@@ -38,6 +38,10 @@ impl Source {
     }
 }
 
+/// How often what a lane holds is taken at most while something waits for that. What was written before is there the first
+/// time, so lower loses the order of what is read meanwhile; higher and a writer that lies holds up its readers for longer.
+const ROUNDS: usize = 2;
+
 impl ReaderSide {
     /// Takes what is in a lane; the protocol has nothing left of its writer below `expected`.
     pub(crate) fn pull_before(
@@ -47,8 +51,9 @@ impl ReaderSide {
         pulled: &mut Pulled,
         expected: SequenceNumber,
     ) {
+        let most = pulled.read.saturating_add(ROUNDS.saturating_mul(source.cells()));
         self.pull_source(now, source, pulled, usize::MAX, u64::MAX);
-        while source.passes_over(expected) {
+        while source.passes_over(expected) && pulled.read < most {
             self.pull_source(now, source, pulled, usize::MAX, u64::MAX);
         }
     }
@@ -56,9 +61,11 @@ impl ReaderSide {
     /// The same for the lane at this place, after what is in others and was written before.
     pub(crate) fn pull_for(&mut self, now: Time, at: usize, expected: SequenceNumber) -> Pulled {
         let mut pulled = Pulled::default();
+        let most = self.sources.iter().map(Source::cells).sum::<usize>().saturating_mul(ROUNDS);
         loop {
             pulled.add(if self.is_one_of_several(at) { self.pull(now) } else { self.pull_alone(now, at) });
-            if !self.sources.get_mut(at).is_some_and(|source| source.passes_over(expected)) {
+            let passes = self.sources.get_mut(at).is_some_and(|source| source.passes_over(expected));
+            if !passes || pulled.read >= most {
                 return pulled;
             }
         }
@@ -78,14 +85,17 @@ mod tests {
     use crate::TypeSupport;
     use crate::reader_cache_tests::{change, writer};
 
-    /// A reader that has room for so many, and a lane that holds these.
-    fn side(room: u32, in_lane: &[u64]) -> ReaderSide {
-        let limits = ResourceLimits { max_samples: Some(room), ..ResourceLimits::default() };
-        let mut qos = DataReaderQos::default().keep_all().resource_limits(limits);
+    fn reliable(mut qos: DataReaderQos) -> ReaderSide {
         qos.reliability.kind = ReliabilityKind::Reliable;
         let type_support =
             TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter: None };
-        let mut side = ReaderSide::new(&qos, &type_support);
+        ReaderSide::new(&qos, &type_support)
+    }
+
+    /// A reader that has room for so many, and a lane that holds these.
+    fn side(room: u32, in_lane: &[u64]) -> ReaderSide {
+        let limits = ResourceLimits { max_samples: Some(room), ..ResourceLimits::default() };
+        let mut side = reliable(DataReaderQos::default().keep_all().resource_limits(limits));
         let lane = Arc::new(Lane::create(Region::heap(Lane::size(8, 0)), 8));
         let mut writes = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
         let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
