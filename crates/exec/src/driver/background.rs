@@ -170,7 +170,7 @@ fn run(inner: &Inner) {
         if inner.role.claim_background() {
             let role = Driving::new(inner);
             role.note_driven();
-            while !inner.closing.load(Ordering::SeqCst) && !inner.role.is_wanted() {
+            while !inner.closing.load(Ordering::SeqCst) && !inner.role.is_to_step_aside() {
                 inner.drive_once(None, None);
             }
             drop(role);

@@ -169,7 +169,7 @@ impl Inner {
             busy |= if looks_in { self.doors.is_ready() } else { self.is_ready_once_armed() };
         }
         // Who wanted the role before it was said that the driver sleeps has kicked nobody.
-        busy |= self.role.is_wanted();
+        busy |= self.role.is_to_step_aside();
         // Nor has who ended the participant before that, or left matches.
         busy |= self.closing.load(Ordering::SeqCst) || self.joins.is_any_left();
         // And who has rung may wait for room, which is no sample.

@@ -3,6 +3,7 @@
 use std::net::UdpSocket;
 use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use taut_base::{Duration, Time};
 use taut_dcps::{Entity, StatusMask};
@@ -15,7 +16,7 @@ use crate::driver::drive::HEARS_AFTER;
 use crate::driver::role::Claim;
 use crate::driver::watch::Readable;
 use crate::executor::Inner;
-use crate::executor_tests::{config, endpoint, take, with_both_ends, write};
+use crate::executor_tests::{config, endpoint, executor, take, with_both_ends, write};
 use crate::{Driver, Executor, ExecutorConfig};
 
 /// The socket of samples that nobody looks at but by the kernel: the other one is that of critical ones.
@@ -189,4 +190,33 @@ fn who_has_news_to_tell_and_may_sleep_else_hears_all_sockets_of_the_user() {
     inner.holding.note_due(Time(0));
     executor.run_once(None).unwrap();
     assert!(!find(inner).has(BESIDE), "it waits for the next round");
+}
+
+/// It may begin to want it as another user has come for it already.
+#[test]
+fn who_wants_the_role_of_the_background_thread_keeps_no_other_awake() {
+    let (executor, ..) = executor();
+    let inner = &executor.inner;
+    while inner.glance(monotonic_now()).is_any() {
+        executor.run_once(Some(Time(0))).unwrap();
+    }
+    assert_eq!(inner.role.claim(), Claim::Taken);
+    std::thread::scope(|scope| {
+        let until = monotonic_now() + Duration::from_millis(200);
+        let seen = inner.role.start_following();
+        let ends = Instant::now() + std::time::Duration::from_millis(200);
+        scope.spawn(move || inner.role.follow_wanting(seen, Some(ends), || ()));
+        while !inner.role.is_wanted() {
+            std::thread::yield_now();
+        }
+        let before = inner.watch.calls();
+        while monotonic_now() < until {
+            inner.drive_once(Some(until), None);
+        }
+        let calls = inner.watch.calls() - before;
+        // A look before a sleep makes some dozens, one that never sleeps thousands.
+        assert!(calls < 500, "{calls} looks");
+        inner.role.stop_following();
+    });
+    inner.role.release(true);
 }

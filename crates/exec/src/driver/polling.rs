@@ -100,6 +100,20 @@ impl Polling {
         then
     }
 
+    /// Is it known of the calling thread whether it is to rest?
+    fn knows(&self, now: Time) -> bool {
+        self.poller.load(Ordering::Relaxed) == thread_id() && now.0 < self.known_until.load(Ordering::Relaxed)
+    }
+
+    /// The calling thread polls from now on, as far as it is known.
+    fn begin(&self, now: Time) {
+        let rests = self.is_to_rest.load(Ordering::Relaxed);
+        self.rests.store(rests, Ordering::Relaxed);
+        if rests && let Some(rest) = self.rest.lock().as_mut() {
+            rest.resume(now);
+        }
+    }
+
     /// Learns whether the calling thread is to rest.
     #[cold]
     fn learn_poller(&self, now: Time) {
@@ -200,17 +214,10 @@ impl Inner {
     /// The calling thread polls from now on. It has the role. *Cost*: a few stores for who polled last, too.
     pub fn begin_polling(&self) -> Polls<'_> {
         let (polling, now) = (&self.polling, monotonic_now());
-        let is_known = polling.poller.load(Ordering::Relaxed) == thread_id()
-            && now.0 < polling.known_until.load(Ordering::Relaxed);
-        if !is_known {
+        if !polling.knows(now) {
             polling.learn_poller(now);
         }
-        if polling.is_to_rest.load(Ordering::Relaxed) {
-            polling.rests.store(true, Ordering::Relaxed);
-            if let Some(rest) = polling.rest.lock().as_mut() {
-                rest.resume(now);
-            }
-        }
+        polling.begin(now);
         // Who finds it asleep before that makes the eventfd readable in vain.
         polling.is_on.store(true, Ordering::Release);
         // It looks into lanes itself.
@@ -222,6 +229,11 @@ impl Inner {
     /// and what time it is then if that is known.
     pub fn poll(&self, mut now: Time) -> (Readable, Option<Time>) {
         self.holding.look_always();
+        if !self.polling.knows(now) {
+            self.polling.learn_poller(now);
+            self.polling.begin(now);
+        }
+        let known_until = Time(self.polling.known_until.load(Ordering::Relaxed));
         let mut gives_way_at = self.polling.gives_way_at(now);
         // Locked once: a datagram is noticed half a turn late. Nobody else but whoever drives looks at either.
         let mut hand = self.hand.as_ref().map(Mutex::lock);
@@ -229,7 +241,8 @@ impl Inner {
         loop {
             let ready = self.glance_by(hand.as_deref_mut(), now);
             now = monotonic_now();
-            let is_due = now >= self.holding.sleeps_until() || now >= burst::due(self.holding.until());
+            let due = self.holding.sleeps_until().min(burst::due(self.holding.until())).min(known_until);
+            let is_due = now >= due;
             if ready.is_any() || is_due || self.is_called() {
                 let has_rested = rests && self.catch_up(now);
                 return (ready, (!has_rested).then_some(now));
@@ -386,6 +399,8 @@ mod tests {
     use nix::unistd::Pid;
 
     use super::*;
+    use crate::executor_tests::executor;
+    use crate::inheritance_tests::run_at;
 
     const MS: i64 = 1_000_000;
 
@@ -462,6 +477,25 @@ mod tests {
         assert_eq!(told, 1);
         let wanted = now.0 * 2 / 3 * 50 / 1_000;
         assert!(rested >= wanted, "{rested} ns, {wanted} wanted");
+    }
+
+    /// As by chrt.
+    #[test]
+    fn who_gets_a_real_time_policy_while_it_polls_rests() {
+        let (executor, ..) = executor();
+        let polling = &executor.inner.polling;
+        let (mut is_asked, mut rests) = (false, false);
+        let end = monotonic_now() + Duration::from_secs(5);
+        let goes_on = || {
+            let may = is_asked || run_at(1);
+            is_asked = true;
+            rests = polling.rests.load(Ordering::Relaxed) || !may || Throttle::of_this_thread().is_none();
+            !rests && monotonic_now() < end
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| executor.poll_while(goes_on)).join().unwrap().unwrap();
+        });
+        assert!(rests, "it was not seen");
     }
 
     #[test]

@@ -129,6 +129,11 @@ impl Role {
         self.wanted.load(Ordering::SeqCst) > 0
     }
 
+    /// Is the background thread to step aside for one, as it has the role? Nobody else is.
+    pub fn is_to_step_aside(&self) -> bool {
+        self.is_wanted() && self.state.load(Ordering::SeqCst) & WHO == BACKGROUND
+    }
+
     /// Gives the role back. A user who has not driven has not come: the background thread is not to leave the driving to
     /// one who only asks. Returns whether the background thread has to be woken for it.
     pub fn release(&self, has_driven: bool) -> bool {

@@ -13,7 +13,7 @@ use taut_exec::{DeadlineScheduling, longest_look};
 
 use super::ranges::RANGES;
 use super::settings::{Row, Set, TABLE, closest};
-use super::{Config, XdpLayer};
+use super::{Config, Driver, XdpLayer};
 
 /// What every variable of ours begins with.
 const PREFIX: &str = "TAUT_";
@@ -85,6 +85,13 @@ fn check_driver(config: &Config) -> Result<()> {
         return Err(Error::BadParameter(format!(
             "driver_deadline and wake_ahead: a look for a sample lasts up to {look}, and the driver's thread has {runtime} of \
              each period; give it more than both it and its steps take, or leave wake_ahead off"
+        )));
+    }
+    // Nor does it end its share of a period by itself.
+    if config.driver == Driver::Polling {
+        return Err(Error::BadParameter(format!(
+            "driver_deadline and driver = polling: a driver that never sleeps uses up the {runtime} of each period, and is \
+             stopped for the rest of it whatever comes; use driver = threaded, or driver_priority"
         )));
     }
     if config.driver_priority > 0 {
@@ -326,6 +333,8 @@ mod tests {
         assert!(text.contains("driver_cpus = [0]: a thread with a deadline runs on all"), "{text}");
         let text = refused(&[("TAUT_DRIVER_DEADLINE", "400us/1ms/1ms"), ("TAUT_WAKE_AHEAD", "100us")]);
         assert!(text.contains("a look for a sample lasts up to 400"), "{text}");
+        let text = refused(&[deadline, ("TAUT_DRIVER", "polling")]);
+        assert!(text.contains("driver = polling: a driver that never sleeps"), "{text}");
         let enough = [("TAUT_DRIVER_DEADLINE", "401us/1ms/1ms"), ("TAUT_WAKE_AHEAD", "100us")];
         let file = File::new("enough", "");
         load(Some(&file.0), &environment(&enough)).unwrap();
