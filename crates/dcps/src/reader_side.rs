@@ -272,6 +272,9 @@ impl ReaderSide {
     ) {
         self.remove_lane(writer);
         let reliable = reliable && self.reliable;
+        if self.keeps_more_than(lane.lane().cells()) {
+            lane.want_all();
+        }
         let (handle, stalled, broken, tells_time, waiting) = (writer.into(), false, false, false, None);
         let settled = SequenceNumber::ZERO;
         let source = Source {
@@ -292,6 +295,12 @@ impl ReaderSide {
             self.sweep_at = Time::AT_ONCE;
             self.cache.alarm = true;
         }
+    }
+
+    /// May it keep samples of which so many are followed by others?
+    fn keeps_more_than(&self, samples: u64) -> bool {
+        let holds_more = self.cache.depth.is_none_or(|depth| depth as u64 > samples / 2);
+        holds_more || self.key_hash.is_some() || self.filter.is_some() || self.cache.separation.is_on()
     }
 
     /// The writer of a lane says when it was called, by this clock.
@@ -377,7 +386,7 @@ impl ReaderSide {
 
     /// Does the writer of a lane wait for room?
     pub fn is_awaited(&self) -> bool {
-        self.sources.iter().any(|source| source.lane.lane().is_awaited())
+        self.sources.iter().any(|source| source.lane.lane().wants_readers())
     }
 
     /// Does a change wait in the protocol for room?

@@ -105,7 +105,7 @@ impl Peep {
     /// May its writer wait for room?
     #[inline]
     fn may_be_awaited(&self) -> bool {
-        self.hole.as_ref().is_none_or(Peephole::is_awaited)
+        self.hole.as_ref().is_none_or(Peephole::wants_readers)
     }
 }
 

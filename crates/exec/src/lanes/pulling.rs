@@ -58,3 +58,43 @@ impl Inner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use taut_base::Duration;
+    use taut_qos::{DataReaderQos, DataWriterQos, History};
+
+    use crate::clock::monotonic_now;
+    use crate::executor_tests::{config, endpoint, take, write};
+    use crate::{Driver, Executor, ExecutorConfig};
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    /// HISTORY says what it keeps, however the samples come.
+    #[test]
+    fn a_reader_that_may_lose_samples_loses_none_that_its_history_keeps() {
+        const SAMPLES: u32 = 2_000;
+        let executor =
+            Executor::start(&ExecutorConfig { driver: Driver::Threaded, ..config(118, true) }).unwrap();
+        let reads = DataReaderQos { history: History::KeepLast(SAMPLES), ..DataReaderQos::default() };
+        let (reader, _) = executor.create_reader(endpoint(reads)).unwrap();
+        let qos = DataWriterQos::default();
+        let (writer, _) = executor.create_writer(endpoint(qos.clone())).unwrap();
+        let (mut outlet, door) = (executor.outlet(writer, &qos).unwrap(), executor.door(reader).unwrap());
+        let (is_called, limit) = (|| executor.stats().kicks, monotonic_now() + LIMIT);
+        let mut before = is_called();
+        for n in 0..SAMPLES {
+            write(&executor, &mut outlet, n);
+            if before < is_called() {
+                let is_wanted = || outlet.lane.as_ref().is_some_and(|lane| lane.lane().wants_readers());
+                while is_wanted() && door.side().cache.unread_count() <= n as usize {
+                    assert!(monotonic_now() < limit, "nobody has come for {n}");
+                    std::thread::yield_now();
+                }
+                before = is_called();
+            }
+        }
+        assert!(outlet.has_readers());
+        assert_eq!(take(&executor, reader), Vec::from_iter(0..SAMPLES));
+    }
+}

@@ -449,7 +449,9 @@ impl Outlet {
     #[inline]
     pub(crate) fn commit(&mut self, write: &Write, payload: &mut Payload<'_>, inner: &Inner) {
         self.last = self.last.next();
+        let mut calls = false;
         if let Some(lane) = self.lane.as_mut().filter(|_| write.in_lane) {
+            calls = lane.take_call();
             let meta = cell::meta(self.last, write);
             let pushed = match payload.place.take() {
                 Some(Place::Slot(slot)) => lane.push_slot(&meta, slot, payload.len).is_ok(),
@@ -469,6 +471,9 @@ impl Outlet {
         // After the fence. [W]
         if write.in_lane {
             self.ring(write, inner);
+        }
+        if calls {
+            self.ring_readers();
         }
         payload.drop_into(self);
     }

@@ -16,6 +16,8 @@ pub const FEEDBACK_LEN: usize = PAGE;
 const AT_CURSOR: usize = 0;
 /// The cursor of a reader that reads no more: ahead of all.
 const ENDED: u64 = u64::MAX;
+/// Not 0: the reader is to be called before it is overtaken.
+const AT_WANTS_ALL: usize = 1;
 /// How many of the places may be in use: the writer looks at no more.
 const AT_USED: usize = 8;
 const AT_PLACES: usize = 16;
@@ -73,6 +75,16 @@ impl Feedback {
     /// The position up to which, exclusively, the reader has read.
     pub fn cursor(&self) -> u64 {
         self.word(AT_CURSOR).load(Ordering::Acquire)
+    }
+
+    /// The reader, which may be overtaken, wants to be called before.
+    pub(crate) fn want_all(&self) {
+        self.word(AT_WANTS_ALL).store(1, Ordering::Relaxed);
+    }
+
+    /// Does it?
+    pub(crate) fn wants_all(&self) -> bool {
+        self.word(AT_WANTS_ALL).load(Ordering::Relaxed) != 0
     }
 
     /// Tells how far it has read, and fences: a look at the other side's sleep follows. [W]

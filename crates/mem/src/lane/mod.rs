@@ -82,6 +82,10 @@ const AT_HEAD: usize = 8;
 const AT_LAST: usize = 9;
 /// Line 2 changes when the writer waits: readers look at it after each sample.
 const AT_WAITING: usize = 16;
+/// What is there then.
+const WAITS: u64 = 1;
+/// And while readers lag that are to be called before they are overtaken.
+const CALLS: u64 = 2;
 /// Line 3 changes once.
 const AT_CLOSED: usize = 24;
 
@@ -155,6 +159,11 @@ impl Lane {
 
     /// Does the writer wait to be told when a reader moves on? Readers look after they have ([W]).
     pub fn is_awaited(&self) -> bool {
+        self.header()[AT_WAITING].load(Ordering::Relaxed) == WAITS
+    }
+
+    /// Does it, or does it want readers to read on that it would overtake?
+    pub fn wants_readers(&self) -> bool {
         self.header()[AT_WAITING].load(Ordering::Relaxed) != 0
     }
 

@@ -54,10 +54,10 @@ impl Peephole {
         self.lane.stamp(self.position).load(Ordering::Acquire) >= ready(self.position)
     }
 
-    /// Does the writer wait for room?
+    /// Does the writer want readers to read on?
     #[inline]
-    pub fn is_awaited(&self) -> bool {
-        self.lane.is_awaited()
+    pub fn wants_readers(&self) -> bool {
+        self.lane.wants_readers()
     }
 }
 
@@ -96,6 +96,11 @@ impl LaneReader {
     /// The lane.
     pub fn lane(&self) -> &Arc<Lane> {
         &self.shared.lane
+    }
+
+    /// One that may be overtaken wants to be called before ([`LaneWriter::take_call`](super::LaneWriter::take_call)).
+    pub fn want_all(&self) {
+        self.shared.feedback.want_all();
     }
 
     /// Is there something to read? *Cost*: one load of a cell.

@@ -641,3 +641,32 @@ fn a_bell_has_another_value_each_time() {
         bell.disarm();
     }
 }
+
+#[test]
+fn who_wants_all_is_called_before_it_is_overtaken() {
+    for (reliable, wants_all) in [(false, true), (false, false), (true, true)] {
+        let mut writer = writer(64, 0);
+        let (mut reader, _) = reader(&mut writer, reliable);
+        if wants_all {
+            reader.want_all();
+        }
+        let mut calls = Vec::new();
+        for n in 0..48 {
+            writer.push(&meta(n), &[]).unwrap();
+            if writer.take_call() {
+                calls.push(n);
+                assert!(reader.lane().wants_readers() && !reader.lane().is_awaited());
+            }
+        }
+        let are_called = wants_all && !reliable;
+        assert_eq!(calls, if are_called { vec![16, 32] } else { Vec::new() });
+        while reader.is_ready() {
+            take(&mut reader);
+        }
+        reader.publish_unawaited();
+        (48..64).for_each(|n| writer.push(&meta(n), &[]).unwrap());
+        assert!(!writer.take_call(), "it has read on");
+        writer.await_readers(true);
+        assert!(reader.lane().is_awaited());
+    }
+}

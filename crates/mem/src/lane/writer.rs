@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::arena::{Arena, Commit, Look, Slot};
 use super::{
-    AT_CLOSED, AT_HEAD, AT_LAST, AT_WAITING, Cell, DATA, Feedback, HEAD, INLINE, LEAD, Lane, META, Meta,
-    PAYLOAD, STAMP, ready,
+    AT_CLOSED, AT_HEAD, AT_LAST, AT_WAITING, CALLS, Cell, DATA, Feedback, HEAD, INLINE, LEAD, Lane, META,
+    Meta, PAYLOAD, STAMP, WAITS, ready,
 };
 use crate::fail::{self, Point};
 use crate::region::WORD;
@@ -35,16 +35,25 @@ pub struct LaneWriter {
     /// Feedback of readers that have gone, as long as they may read on or views of their samples are left.
     left: Vec<Arc<Feedback>>,
     head: u64,
-    /// At this head the reliable readers' cursors are looked at again.
+    /// At this head the readers' cursors are looked at again.
     limit: u64,
+    /// Some may be overtaken.
+    overtakes: bool,
+    /// They lag, and are to be called.
+    calls: bool,
 }
+
+/// The part of the ring after which readers are called that lag, and each such part again. Lower wakes them more often, higher
+/// leaves them less time.
+const CALLED_AT: u64 = 4;
 
 impl LaneWriter {
     /// The writer of a lane that was just created; there must be no other.
     pub fn new(lane: Arc<Lane>, commit: Commit) -> LaneWriter {
         let arena = Arena::new(&lane, commit);
         let limit = lane.cells;
-        LaneWriter { lane, arena, peers: Vec::new(), left: Vec::new(), head: 0, limit }
+        let (peers, left) = (Vec::new(), Vec::new());
+        LaneWriter { lane, arena, peers, left, head: 0, limit, overtakes: false, calls: false }
     }
 
     /// The lane.
@@ -62,6 +71,7 @@ impl LaneWriter {
         }
         self.left.retain(|feedback| !feedback.has_ended());
         self.limit = self.head;
+        self.overtakes = self.peers.iter().any(|peer| !peer.reliable);
     }
 
     /// How many readers have gone that held samples, or could read on, when somebody last looked. Each claim looks through
@@ -76,9 +86,34 @@ impl LaneWriter {
         if self.head < self.limit {
             return true;
         }
-        let slowest = self.slowest();
-        self.limit = slowest.saturating_add(self.lane.cells);
-        self.head < self.limit
+        let room_until = self.slowest().saturating_add(self.lane.cells);
+        self.limit = room_until;
+        if self.overtakes {
+            self.call_who_lags();
+            self.limit = room_until.min(self.head.saturating_add(self.lane.cells / CALLED_AT));
+        }
+        self.head < room_until
+    }
+
+    /// Readers that may be overtaken, and want none of it, are called in time: whoever drives for them reads on.
+    #[cold]
+    fn call_who_lags(&mut self) {
+        let lags = |peer: &Peer| {
+            let behind = self.head.saturating_sub(peer.feedback.cursor());
+            !peer.reliable && peer.feedback.wants_all() && behind >= self.lane.cells / CALLED_AT
+        };
+        self.calls = self.peers.iter().any(lags);
+        let waiting = &self.lane.header()[AT_WAITING];
+        // A write that waits for room is the same to them, and wants an answer.
+        if waiting.load(Ordering::Relaxed) != WAITS {
+            waiting.store(if self.calls { CALLS } else { 0 }, Ordering::Relaxed);
+        }
+    }
+
+    /// Are readers to be called that lag? Once for each time that they were found to. The caller fences before it rings.
+    #[inline]
+    pub fn take_call(&mut self) -> bool {
+        std::mem::take(&mut self.calls)
     }
 
     /// How many samples the slowest reliable reader has not read.
@@ -188,7 +223,7 @@ impl LaneWriter {
 
     /// Asks readers to tell when they move on, or no longer. The caller looks once more before it waits. [W]
     pub fn await_readers(&self, wanted: bool) {
-        self.lane.header()[AT_WAITING].store(u64::from(wanted), Ordering::Relaxed);
+        self.lane.header()[AT_WAITING].store(if wanted { WAITS } else { 0 }, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         fail::point(Point::ReadersAwaited);
     }
