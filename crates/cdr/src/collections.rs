@@ -11,13 +11,13 @@ fn inner(bounds: &[usize]) -> &[usize] {
     bounds.split_first().map_or(&[], |(_, rest)| rest)
 }
 
-/// `count` times the key size of an element, stopping as soon as it no longer matters.
-fn repeat<T: Cdr>(mut size: KeySize, count: usize, bounds: &[usize]) -> KeySize {
+/// Adds the key size of an element `count` times, stopping as soon as it no longer matters.
+fn repeat(mut size: KeySize, count: usize, element: impl Fn(KeySize) -> KeySize) -> KeySize {
     for _ in 0..count {
         if size.exceeds_hash() {
             break;
         }
-        size = T::key_size(size, bounds);
+        size = element(size);
     }
     size
 }
@@ -111,7 +111,8 @@ impl<T: Cdr> Cdr for Vec<T> {
     fn key_size(size: KeySize, bounds: &[usize]) -> KeySize {
         match bounds.first() {
             Some(&bound) if bound != 0 => {
-                repeat::<T>(size.header(T::PRIMITIVE).primitive(4), bound, inner(bounds))
+                let start = size.header(T::PRIMITIVE).primitive(4);
+                repeat(start, bound, |size| T::key_size(size, inner(bounds)))
             }
             _ => size.unbounded(),
         }
@@ -179,9 +180,7 @@ impl<T: Cdr, const N: usize> Cdr for [T; N] {
     }
 
     fn key_size(size: KeySize, bounds: &[usize]) -> KeySize {
-        // An inner array has no delimiter of its own; counting one errs to the side of the MD5 for
-        // arrays of arrays of structures only, which no 16-byte key can hold next to two delimiters.
-        repeat::<T>(size.header(T::ELEMENT_PRIMITIVE), N, bounds)
+        Self::key_size_flat(size.header(T::ELEMENT_PRIMITIVE), bounds)
     }
 
     fn field_kind(path: &[Step]) -> Option<FieldKind> {
@@ -220,6 +219,10 @@ impl<T: Cdr, const N: usize> Cdr for [T; N] {
 
     fn decode_key_flat(&mut self, input: &mut Decoder<'_>) -> Result<()> {
         self.iter_mut().try_for_each(|value| value.decode_key_flat(input))
+    }
+
+    fn key_size_flat(size: KeySize, bounds: &[usize]) -> KeySize {
+        repeat(size, N, |size| T::key_size_flat(size, bounds))
     }
 }
 

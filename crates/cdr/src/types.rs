@@ -168,6 +168,10 @@ pub trait Cdr: Sized {
         *self = Self::decode_key(input)?;
         Ok(())
     }
+    /// Adds the greatest size of what `encode_key_flat` writes.
+    fn key_size_flat(size: KeySize, bounds: &[usize]) -> KeySize {
+        Self::key_size(size, bounds)
+    }
 }
 
 /// A type with a name that a topic can carry. Derive it: `#[derive(DdsType)] #[dds(final)]`.

@@ -102,6 +102,46 @@ fn key_hash_is_md5_for_an_unbounded_key_and_plain_for_a_small_one() {
 }
 
 #[test]
+fn an_array_of_arrays_has_one_delimiter_in_its_key_hash() {
+    #[derive(DdsType, Clone, Copy)]
+    #[dds(crate = taut_cdr)]
+    enum Color {
+        Red = 1,
+        Green,
+    }
+    #[derive(DdsType, Clone, Copy)]
+    #[dds(bit_bound = 8, crate = taut_cdr)]
+    enum Tiny {
+        Low = 1,
+        High,
+    }
+    #[derive(DdsType)]
+    #[dds(final, crate = taut_cdr)]
+    struct Grid<T> {
+        #[dds(key)]
+        grid: T,
+    }
+    let hash = |start: &[u8]| {
+        let mut hash = [0; 16];
+        hash[..start.len()].copy_from_slice(start);
+        Ok(InstanceHandle(hash))
+    };
+    let colors = Grid { grid: [[Color::Red], [Color::Green]] };
+    assert_eq!(key_hash(&colors, Representation::Xcdr2), hash(&[0, 0, 0, 8, 0, 0, 0, 1, 0, 0, 0, 2]));
+    let tiny = Grid { grid: [[Tiny::Low, Tiny::High]; 2] };
+    assert_eq!(key_hash(&tiny, Representation::Xcdr2), hash(&[0, 0, 0, 4, 1, 2, 1, 2]));
+    // A sequence's arrays have one each, and no room beside it.
+    #[derive(DdsType)]
+    #[dds(final, crate = taut_cdr)]
+    struct Rows {
+        #[dds(key, bound = 2)]
+        rows: Vec<[Tiny; 1]>,
+    }
+    let rows = key_hash(&Rows { rows: vec![[Tiny::Low]] }, Representation::Xcdr2);
+    assert_ne!(rows, hash(&[0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 1, 1]));
+}
+
+#[test]
 fn appended_and_trimmed_members() {
     #[derive(DdsType, Debug, PartialEq)]
     #[dds(appendable, crate = taut_cdr)]
