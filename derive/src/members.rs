@@ -271,8 +271,7 @@ impl Structure<'_> {
         let read =
             if *optional { quote!(input.optional(#id)?) } else { quote!(#krate::Cdr::decode_key(input)?) };
         let present = match self.extensibility {
-            // A key has all its members, and may take less than the least size of the whole.
-            Extensibility::Appendable => quote!(if input.is_bare() || !input.trimmed(0)),
+            Extensibility::Appendable => quote!(if !input.is_key_over()),
             _ => TokenStream::new(),
         };
         quote!(#present { self.#member = #read; } #check)

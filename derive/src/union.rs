@@ -35,6 +35,17 @@ struct Union<'a> {
     cases: Vec<Case<'a>>,
 }
 
+/// What is on the wire.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// All of it.
+    Sample,
+    /// Of the value what is key in it.
+    Key,
+    /// The discriminator, which is the key.
+    Discriminator,
+}
+
 pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataEnum) -> Result<TokenStream> {
     let Some(discriminator) = &attributes.discriminator else {
         let text = "a union names the type of its discriminator: #[dds(union, discriminator = i32, final)]";
@@ -218,7 +229,7 @@ impl Union<'_> {
         }
     }
 
-    fn encode(&self, whole: bool) -> TokenStream {
+    fn encode(&self, form: Form) -> TokenStream {
         let (krate, mutable) = (self.krate, self.extensibility == Extensibility::Mutable);
         let discriminator = self.discriminator;
         let arms = self.cases.iter().map(|case| {
@@ -238,39 +249,41 @@ impl Union<'_> {
             } else {
                 quote!(#krate::Cdr::encode(&discriminator, out)?;)
             };
-            let second = match (case.value.is_some() && whole, mutable) {
-                (false, _) => TokenStream::new(),
-                (true, true) => quote! {
-                    #krate::Cdr::check_bounds(value, #bounds)?;
-                    if out.is_key_hash() { #krate::Cdr::encode(value, out)?; } else { out.member(#id, false, value)?; }
-                },
-                (true, false) => quote! {
-                    #krate::Cdr::check_bounds(value, #bounds)?;
-                    #krate::Cdr::encode(value, out)?;
-                },
-            };
+            let second = case.value.filter(|_| form != Form::Discriminator).map(|_| {
+                let write = match (mutable, form) {
+                    (false, Form::Sample) => quote!(#krate::Cdr::encode(value, out)?;),
+                    (false, _) => quote!(#krate::Cdr::encode_key(value, out)?;),
+                    (true, Form::Sample) => quote!(out.member(#id, false, value)?;),
+                    (true, _) => quote!(out.key_member(#id, false, value)?;),
+                };
+                quote!(#krate::Cdr::check_bounds(value, #bounds)?; #write)
+            });
             quote!(#pattern => { #chosen #first #second })
         });
         let extensibility = self.extensibility.tokens(krate);
         quote! { out.structure(#extensibility, |out| { match self { #(#arms)* } ::core::result::Result::Ok(()) }) }
     }
 
-    fn decode(&self, whole: bool) -> TokenStream {
+    fn decode(&self, form: Form) -> TokenStream {
         if self.extensibility != Extensibility::Mutable {
-            return self.decode_in_order(whole, self.extensibility);
+            return self.decode_in_order(form, self.extensibility);
         }
-        let (bare, by_id) = (self.decode_in_order(whole, Extensibility::Final), self.decode_mutable());
+        let by_id = self.decode_mutable(form);
+        if form == Form::Sample {
+            return by_id;
+        }
+        let bare = self.decode_in_order(form, Extensibility::Final);
         quote! {
             if input.is_bare() { return #bare; }
             #by_id
         }
     }
 
-    fn decode_in_order(&self, whole: bool, extensibility: Extensibility) -> TokenStream {
+    fn decode_in_order(&self, form: Form, extensibility: Extensibility) -> TokenStream {
         let (krate, discriminator) = (self.krate, self.discriminator);
         let is_appendable = extensibility == Extensibility::Appendable;
         let extensibility = extensibility.tokens(krate);
-        if !whole {
+        if form == Form::Discriminator {
             return quote! {
                 input.structure(#extensibility, |input| {
                     let discriminator: #discriminator = #krate::Cdr::decode(input)?;
@@ -278,9 +291,15 @@ impl Union<'_> {
                 })
             };
         }
-        let read = match is_appendable {
-            true => quote!(input.appended()?),
-            false => quote!(#krate::Cdr::decode(input)?),
+        let read = match (is_appendable, form) {
+            (false, Form::Sample) => quote!(#krate::Cdr::decode(input)?),
+            (false, _) => quote!(#krate::Cdr::decode_key(input)?),
+            (true, Form::Sample) => quote!(input.appended()?),
+            (true, _) => quote!(if input.is_key_over() {
+                #krate::Cdr::initial()
+            } else {
+                #krate::Cdr::decode_key(input)?
+            }),
         };
         let arms = self.cases.iter().map(|case| {
             let (selects, bounds) = (self.selects(case), &case.bounds);
@@ -299,14 +318,18 @@ impl Union<'_> {
         }
     }
 
-    fn decode_mutable(&self) -> TokenStream {
+    fn decode_mutable(&self, form: Form) -> TokenStream {
         let (krate, discriminator) = (self.krate, self.discriminator);
+        let read = match form {
+            Form::Key => quote!(#krate::Cdr::decode_key(input)?),
+            _ => quote!(#krate::Cdr::decode(input)?),
+        };
         let arms = self.cases.iter().filter(|case| case.value.is_some()).map(|case| {
             let pattern = case.form(quote!(_), quote!(value));
             let (id, bounds) = (case.id, &case.bounds);
             quote! {
                 ::core::option::Option::Some(#pattern) if id == #id => {
-                    *value = #krate::Cdr::decode(input)?;
+                    *value = #read;
                     #krate::Cdr::check_bounds(value, #bounds)?;
                     ::core::result::Result::Ok(true)
                 }
@@ -369,8 +392,9 @@ impl Union<'_> {
     fn cdr(&self) -> TokenStream {
         let (krate, ident, discriminator) = (self.krate, self.ident, self.discriminator);
         let extensibility = self.extensibility.tokens(krate);
-        let (encode, decode) = (self.encode(true), self.decode(true));
-        let (encode_key, decode_key) = (self.encode(!self.key), self.decode(!self.key));
+        let (encode, decode) = (self.encode(Form::Sample), self.decode(Form::Sample));
+        let key = if self.key { Form::Discriminator } else { Form::Key };
+        let (encode_key, decode_key) = (self.encode(key), self.decode(key));
         let (skip, key_size) = (self.skip(), self.key_size());
         let first = self.cases.first().map(|case| {
             let label = &case.label;

@@ -242,12 +242,39 @@ fn encode_map<'m, K: Cdr + 'm, V: Cdr + 'm>(
     })
 }
 
+/// The key form of `encode_map`.
+fn encode_key_map<'m, K: Cdr + 'm, V: Cdr + 'm>(
+    length: usize,
+    entries: impl Iterator<Item = (&'m K, &'m V)>,
+    out: &mut Encoder<'_>,
+) -> Result<()> {
+    out.collection(K::PRIMITIVE && V::PRIMITIVE, |out| {
+        out.put_length(length)?;
+        for (key, value) in entries {
+            key.encode_key(out)?;
+            value.encode_key(out)?;
+        }
+        Ok(())
+    })
+}
+
 fn decode_map<K: Cdr, V: Cdr>(input: &mut Decoder<'_>, mut insert: impl FnMut(K, V)) -> Result<()> {
     input.collection(K::PRIMITIVE && V::PRIMITIVE, |input| {
         let count = input.take_count(K::MIN_SIZE.saturating_add(V::MIN_SIZE))?;
         for _ in 0..count {
             let key = K::decode(input)?;
             insert(key, V::decode(input)?);
+        }
+        Ok(())
+    })
+}
+
+fn decode_key_map<K: Cdr, V: Cdr>(input: &mut Decoder<'_>, mut insert: impl FnMut(K, V)) -> Result<()> {
+    input.collection(K::PRIMITIVE && V::PRIMITIVE, |input| {
+        let count = input.take_count(K::MIN_SIZE.saturating_add(V::MIN_SIZE).min(1))?;
+        for _ in 0..count {
+            let key = K::decode_key(input)?;
+            insert(key, V::decode_key(input)?);
         }
         Ok(())
     })
@@ -279,6 +306,14 @@ impl<K: Cdr + Ord, V: Cdr> Cdr for BTreeMap<K, V> {
     fn initial() -> Self {
         BTreeMap::new()
     }
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<()> {
+        encode_key_map(self.len(), self.iter(), out)
+    }
+    fn decode_key(input: &mut Decoder<'_>) -> Result<Self> {
+        let mut map = BTreeMap::new();
+        decode_key_map(input, |key, value| drop(map.insert(key, value)))?;
+        Ok(map)
+    }
     fn key_size(size: KeySize, _bounds: &[usize]) -> KeySize {
         size.unbounded()
     }
@@ -288,20 +323,20 @@ impl<K: Cdr + Ord, V: Cdr> Cdr for BTreeMap<K, V> {
     }
 }
 
-/// The entries in the order of their keys' bytes, so that equal maps are the same key.
-fn encode_map_in_order<'m, K: Cdr + 'm, V: Cdr + 'm>(
+/// The key form in the order of its keys' bytes, so that equal maps are the same key.
+fn encode_key_map_in_order<'m, K: Cdr + 'm, V: Cdr + 'm>(
     entries: impl Iterator<Item = (&'m K, &'m V)>,
     out: &mut Encoder<'_>,
 ) -> Result<()> {
     let representation = out.representation();
     let with_bytes = entries.map(|entry| {
         let mut bytes = Vec::new();
-        append(&mut bytes, representation, Endian::Big, |out| entry.0.encode(out))?;
+        append(&mut bytes, representation, Endian::Big, |out| entry.0.encode_key(out))?;
         Ok((bytes, entry))
     });
     let mut entries = with_bytes.collect::<Result<Vec<_>>>()?;
     entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-    encode_map(entries.len(), entries.iter().map(|(_, entry)| *entry), out)
+    encode_key_map(entries.len(), entries.iter().map(|(_, entry)| *entry), out)
 }
 
 /// Like the ordered map; the order of the entries on the wire is that of the hasher, in a key hash that of their bytes.
@@ -310,9 +345,6 @@ impl<K: Cdr + Eq + Hash, V: Cdr, S: BuildHasher + Default> Cdr for HashMap<K, V,
     const LENGTH_CODE: u32 = if K::PRIMITIVE && V::PRIMITIVE { 4 } else { 5 };
 
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
-        if out.is_key_hash() {
-            return encode_map_in_order(self.iter(), out);
-        }
         encode_map(self.len(), self.iter(), out)
     }
     fn decode(input: &mut Decoder<'_>) -> Result<Self> {
@@ -325,6 +357,17 @@ impl<K: Cdr + Eq + Hash, V: Cdr, S: BuildHasher + Default> Cdr for HashMap<K, V,
     }
     fn initial() -> Self {
         HashMap::default()
+    }
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<()> {
+        if out.is_key_hash() {
+            return encode_key_map_in_order(self.iter(), out);
+        }
+        encode_key_map(self.len(), self.iter(), out)
+    }
+    fn decode_key(input: &mut Decoder<'_>) -> Result<Self> {
+        let mut map = HashMap::default();
+        decode_key_map(input, |key, value| drop(map.insert(key, value)))?;
+        Ok(map)
     }
     fn key_size(size: KeySize, _bounds: &[usize]) -> KeySize {
         size.unbounded()

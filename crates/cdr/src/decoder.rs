@@ -358,13 +358,19 @@ impl<'a> Decoder<'a> {
     ///
     /// XCDR1 has no delimiters, so there only the outermost structure can tell. What fills the submessage up to 4 bytes
     /// is no member: not all senders count it in the options.
-    pub fn trimmed(&self, min: usize) -> bool {
+    fn trimmed(&self, min: usize) -> bool {
         let rest = self.remaining();
         rest < 4
             && match self.representation {
                 Representation::Xcdr1 => self.depth <= 1 && (rest == 0 || rest < min),
                 Representation::Xcdr2 => rest == 0,
             }
+    }
+
+    /// Did the sender's older type end before the next member of its key? A key without headers has all of them.
+    pub fn is_key_over(&self) -> bool {
+        // It may take less than the least size of the whole member.
+        !self.bare && self.trimmed(0)
     }
 
     /// Reads the next member of an appendable structure, or gives its initial value if it was not sent.
@@ -422,7 +428,7 @@ impl<'a> Decoder<'a> {
     /// Reads an optional member of a final or appendable structure.
     pub fn optional<T: Cdr>(&mut self, id: u32) -> Result<Option<T>> {
         if self.representation == Representation::Xcdr2 {
-            return if bool::decode(self)? { T::decode(self).map(Some) } else { Ok(None) };
+            return if bool::decode(self)? { self.present().map(Some) } else { Ok(None) };
         }
         let parameter = self.take_parameter()?;
         if parameter.id != id {
@@ -432,5 +438,10 @@ impl<'a> Decoder<'a> {
             return Ok(None);
         }
         self.parameter_value(parameter.length, |input| T::decode(input)).map(Some)
+    }
+
+    /// Reads an optional member that is there.
+    fn present<T: Cdr>(&mut self) -> Result<T> {
+        if self.bare { T::decode_key(self) } else { T::decode(self) }
     }
 }

@@ -384,11 +384,16 @@ impl<'a> Encoder<'a> {
 
     /// Writes an optional member of a final or appendable structure.
     pub fn optional<T: Cdr>(&mut self, id: u32, must_understand: bool, value: Option<&T>) -> Result<()> {
+        let write = |out: &mut Self| match value {
+            Some(value) if out.key_hash => value.encode_key(out),
+            Some(value) => value.encode(out),
+            None => Ok(()),
+        };
         if self.representation == Representation::Xcdr1 {
-            return self.parameter(id, must_understand, false, |out| value.map_or(Ok(()), |v| v.encode(out)));
+            return self.parameter(id, must_understand, false, write);
         }
         self.put([u8::from(value.is_some())]);
-        value.map_or(Ok(()), |v| v.encode(self))
+        write(self)
     }
 
     /// Writes a parameter of XCDR1: a short header when id and size allow it, else the extended one.

@@ -524,6 +524,105 @@ fn a_union_in_a_key_without_headers_is_read() {
     }
 }
 
+/// The same but for how it may change, which a hash does not tell.
+macro_rules! forms {
+    ($form:ident, $extensibility:ident) => {
+        mod $form {
+            use super::*;
+            #[derive(DdsType, Clone, Debug, PartialEq)]
+            #[dds($extensibility, crate = taut_cdr)]
+            pub struct Whole {
+                pub x: u8,
+            }
+            #[derive(DdsType, Clone, Debug, PartialEq)]
+            #[dds($extensibility, crate = taut_cdr)]
+            pub struct Keyed {
+                pub gap: u8,
+                #[dds(key)]
+                pub a: u8,
+                #[dds(key)]
+                pub b: u8,
+            }
+            #[derive(DdsType, Clone, Debug, PartialEq)]
+            #[dds($extensibility, union, discriminator = u8, crate = taut_cdr)]
+            pub enum Choice {
+                #[dds(case = 1)]
+                Whole(Whole),
+                #[dds(case = 2)]
+                Keyed(Keyed),
+            }
+            #[derive(DdsType, Debug, PartialEq)]
+            #[dds(final, crate = taut_cdr)]
+            pub struct Chosen {
+                #[dds(key)]
+                pub choice: Choice,
+            }
+            #[derive(DdsType, Debug, PartialEq)]
+            #[dds(final, crate = taut_cdr)]
+            pub struct Parts {
+                pub ordered: BTreeMap<u8, Keyed>,
+                pub hashed: HashMap<u8, Keyed>,
+                pub maybe: Option<Keyed>,
+            }
+            #[derive(DdsType, Debug, PartialEq)]
+            #[dds(final, crate = taut_cdr)]
+            pub struct All {
+                #[dds(key)]
+                pub parts: Parts,
+            }
+            pub fn all() -> All {
+                let keyed = || Keyed { gap: 0, a: 6, b: 5 };
+                let parts = Parts {
+                    ordered: [(1, keyed())].into(),
+                    hashed: [(2, keyed())].into(),
+                    maybe: Some(keyed()),
+                };
+                All { parts }
+            }
+            pub fn check() {
+                for (choice, key) in [
+                    (Choice::Whole(Whole { x: 5 }), &[1, 5][..]),
+                    (Choice::Keyed(Keyed { gap: 0, a: 6, b: 5 }), &[2, 6, 5]),
+                ] {
+                    let value = Chosen { choice };
+                    let mut hash = [0; 16];
+                    hash[..key.len()].copy_from_slice(key);
+                    for representation in [Xcdr1, Xcdr2] {
+                        let (mut payload, mut sample) = (Vec::new(), Vec::new());
+                        key_to_payload(&value, representation, &mut payload).unwrap();
+                        to_payload(&value, representation, &mut sample).unwrap();
+                        assert_eq!(key_hash(&value, representation).unwrap().0, hash);
+                        assert_eq!(key_hash_of_payload::<Chosen>(&sample, false).unwrap().0, hash);
+                        assert_eq!(from_key_payload(&payload).as_ref(), Ok(&value));
+                    }
+                    assert_eq!(from_key_payload(&[&[0, 6, 0, 0], key].concat()), Ok(value));
+                }
+                // One entry each, and what is optional behind the octet that says that it is there.
+                let entries = [0, 0, 0, 7, 0, 0, 0, 1, 1, 6, 5, 0, 0, 0, 0, 7, 0, 0, 0, 1, 2, 6, 5, 1, 6, 5];
+                assert_eq!(from_key_payload(&[&[0, 6, 0, 0][..], &entries].concat()), Ok(all()));
+                let mut payload = Vec::new();
+                key_to_payload(&all(), Xcdr2, &mut payload).unwrap();
+                assert_eq!(from_key_payload(&payload), Ok(all()));
+            }
+        }
+    };
+}
+forms!(closed, final);
+forms!(open, appendable);
+forms!(loose, mutable);
+
+#[test]
+fn what_is_key_in_a_union_or_map_has_no_headers_in_a_hash() {
+    closed::check();
+    open::check();
+    loose::check();
+    for representation in [Xcdr1, Xcdr2] {
+        let hash = key_hash(&closed::all(), representation);
+        assert_eq!(key_hash(&open::all(), representation), hash);
+        assert_eq!(key_hash(&loose::all(), representation), hash);
+    }
+}
+
 #[test]
 fn a_key_without_headers_is_told_from_one_with_them() {
     #[derive(DdsType, Debug, PartialEq)]
