@@ -353,34 +353,41 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Did the sender's older type end before the next member, which takes at least `min` bytes? Only asked in appendable
-    /// structures.
+    /// Did the sender's older type end before the next member of an appendable structure, which `skip` goes past?
     ///
     /// XCDR1 has no delimiters, so there only the outermost structure can tell. What fills the submessage up to 4 bytes
-    /// is no member: not all senders count it in the options.
-    fn trimmed(&self, min: usize) -> bool {
+    /// is no member, if one takes more: not all senders count it in the options.
+    #[inline]
+    fn is_over(&mut self, skip: impl FnOnce(&mut Self) -> Result<()>) -> bool {
         let rest = self.remaining();
-        rest < 4
-            && match self.representation {
-                Representation::Xcdr1 => self.depth <= 1 && (rest == 0 || rest < min),
-                Representation::Xcdr2 => rest == 0,
-            }
+        if rest >= 4 {
+            return false;
+        }
+        let is_over = match self.representation {
+            Representation::Xcdr2 => rest == 0,
+            Representation::Xcdr1 if self.depth > 1 => false,
+            Representation::Xcdr1 => rest == 0 || skip(&mut Decoder { ..*self }) == Err(CdrError::EndOfData),
+        };
+        if is_over {
+            self.pos = self.data.len();
+        }
+        is_over
     }
 
     /// Did the sender's older type end before the next member of its key? A key without headers has all of them.
     pub fn is_key_over(&self) -> bool {
-        // It may take less than the least size of the whole member.
-        !self.bare && self.trimmed(0)
+        let can_tell = self.representation == Representation::Xcdr2 || self.depth <= 1;
+        !self.bare && can_tell && self.remaining() == 0
     }
 
     /// Reads the next member of an appendable structure, or gives its initial value if it was not sent.
     pub fn appended<T: Cdr>(&mut self) -> Result<T> {
-        if self.trimmed(T::MIN_SIZE) { Ok(T::initial()) } else { T::decode(self) }
+        if self.is_over(T::skip) { Ok(T::initial()) } else { T::decode(self) }
     }
 
     /// Reads the next member of an appendable structure into `value`, or gives it its initial value if it was not sent.
     pub fn appended_into<T: Cdr>(&mut self, value: &mut T) -> Result<()> {
-        if self.trimmed(T::MIN_SIZE) {
+        if self.is_over(T::skip) {
             *value = T::initial();
             return Ok(());
         }
@@ -389,28 +396,24 @@ impl<'a> Decoder<'a> {
 
     /// As [`Decoder::appended`] for an optional member.
     pub fn appended_optional<T: Cdr>(&mut self, id: u32) -> Result<Option<T>> {
-        // In XCDR1 it begins with the header of a parameter.
-        if self.trimmed(4) { Ok(None) } else { self.optional(id) }
+        if self.is_over(|input| input.skip_optional::<T>(id)) { Ok(None) } else { self.optional(id) }
     }
 
     /// Reads the next member of an appendable structure, or takes its initial value if it was not sent, and writes its key
     /// members.
     pub fn recode_appended_key<T: Cdr>(&mut self, bounds: &[usize], out: &mut Encoder<'_>) -> Result<()> {
-        if self.trimmed(T::MIN_SIZE) {
-            T::initial().encode_key(out)
-        } else {
-            T::recode_key(self, bounds, out)
-        }
+        if self.is_over(T::skip) { T::initial().encode_key(out) } else { T::recode_key(self, bounds, out) }
     }
 
     /// Goes past the next member of an appendable structure, if it was sent.
     pub fn skip_appended<T: Cdr>(&mut self) -> Result<()> {
-        if self.trimmed(T::MIN_SIZE) { Ok(()) } else { T::skip(self) }
+        if self.is_over(T::skip) { Ok(()) } else { T::skip(self) }
     }
 
     /// As [`Decoder::skip_appended`] for an optional member.
     pub fn skip_appended_optional<T: Cdr>(&mut self, id: u32) -> Result<()> {
-        if self.trimmed(4) { Ok(()) } else { self.skip_optional::<T>(id) }
+        let is_over = self.is_over(|input| input.skip_optional::<T>(id));
+        if is_over { Ok(()) } else { self.skip_optional::<T>(id) }
     }
 
     /// Goes past an optional member of a final or appendable structure.

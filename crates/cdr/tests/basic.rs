@@ -201,6 +201,44 @@ fn members_are_trimmed_before_padding_that_nobody_tells_of() {
         assert_eq!(from_payload::<New>(&old).as_ref(), Ok(&two), "{padding} bytes");
         assert_eq!(from_key_payload::<New>(&old), Ok(New { a: 7, b: 9, ..New::default() }));
     }
+    // Its least size tells neither of what is appendable itself nor of what is external.
+    #[derive(DdsType, Debug, Default, PartialEq)]
+    #[dds(appendable, crate = taut_cdr)]
+    struct Inner {
+        flag: bool,
+        x: u32,
+    }
+    #[derive(DdsType, Debug, Default, PartialEq)]
+    #[dds(appendable, crate = taut_cdr)]
+    struct Nested {
+        a: u8,
+        n: Inner,
+        number: Box<u32>,
+        pair: Box<[u16; 2]>,
+        last: u8,
+    }
+    #[derive(DdsType, Debug, Default, PartialEq)]
+    #[dds(appendable, crate = taut_cdr)]
+    struct Behind {
+        a: u8,
+        n: Box<Inner>,
+        #[dds(key)]
+        number: Box<u32>,
+    }
+    for padding in [&[][..], &[0], &[0; 2], &[0; 3], &[0, 0, 9]] {
+        let old = [&[0, 1, 0, 0, 7], padding].concat();
+        let nested = Nested { a: 7, ..Nested::default() };
+        assert_eq!(from_payload::<Nested>(&old).as_ref(), Ok(&nested), "{padding:?}");
+        let mut into = Nested { last: 9, pair: Box::new([4, 4]), ..Nested::default() };
+        assert_eq!(from_payload_into(&old, &mut into), Ok(()));
+        assert_eq!(into, nested, "{padding:?}");
+        let hash = key_hash(&Behind::default(), Representation::Xcdr1);
+        assert_eq!(key_hash_of_payload::<Behind>(&old, false), hash, "{padding:?}");
+        let old = [&[0, 1, 0, 0, 7, 1, 0, 0, 9, 0, 0, 0], padding].concat();
+        let read = from_payload::<Nested>(&old);
+        assert_eq!(read, Ok(Nested { n: Inner { flag: true, x: 9 }, ..nested }), "{padding:?}");
+    }
+    assert_eq!(from_payload::<Nested>(&[0, 1, 0, 0, 7, 1, 0, 0, 9]), Err(CdrError::EndOfData));
     // More than padding can be is a part of a member, as all is that XCDR2 delimits.
     let cut = [0, 1, 0, 0, 7, 0, 0, 0, 9, 0, 0, 0, 2, 0, 0, 0, 5, 0, 0, 0];
     assert_eq!(from_payload::<New>(&cut), Err(CdrError::EndOfData));
