@@ -98,8 +98,8 @@ impl<T: Cdr> Cdr for Vec<T> {
 
     fn decode_key(input: &mut Decoder<'_>) -> Result<Self> {
         input.collection(T::PRIMITIVE, |input| {
-            // A key may take fewer bytes than the whole element.
-            let count = input.take_count(T::MIN_SIZE.min(1))?;
+            // The key of an element may take no byte where the whole does.
+            let count = input.take_count(0)?;
             let mut out = input.vec_for(count);
             for _ in 0..count {
                 out.push(T::decode_key(input)?);
@@ -271,7 +271,7 @@ fn decode_map<K: Cdr, V: Cdr>(input: &mut Decoder<'_>, mut insert: impl FnMut(K,
 
 fn decode_key_map<K: Cdr, V: Cdr>(input: &mut Decoder<'_>, mut insert: impl FnMut(K, V)) -> Result<()> {
     input.collection(K::PRIMITIVE && V::PRIMITIVE, |input| {
-        let count = input.take_count(K::MIN_SIZE.saturating_add(V::MIN_SIZE).min(1))?;
+        let count = input.take_count(0)?;
         for _ in 0..count {
             let key = K::decode_key(input)?;
             insert(key, V::decode_key(input)?);

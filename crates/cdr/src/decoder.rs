@@ -10,8 +10,8 @@ use crate::encoder::{
 };
 use crate::{Cdr, CdrError, Encoder, Endian, Extensibility, Representation, Result};
 
-/// How many elements of a size of zero a sequence may declare beyond the bytes that remain. Too low
-/// refuses sequences of empty structures, too high lets a few bytes cost much time.
+/// How many elements without a byte all sequences of a value may have together. Too low refuses sequences of empty
+/// structures, too high lets a few bytes cost much time.
 const MAX_EMPTY_ELEMENTS: usize = 4_096;
 
 /// A checked cursor over the bytes of a value.
@@ -33,6 +33,8 @@ pub struct Decoder<'a> {
     representation: Representation,
     swap: bool,
     depth: u32,
+    /// How many more elements may be declared that need not have a byte. Each that has one has one that is no other's.
+    elements: usize,
     /// A key without the headers of structures, its members in the order of their ids.
     bare: bool,
     /// What `data` lies in, if values may keep parts of that.
@@ -69,6 +71,7 @@ impl<'a> Decoder<'a> {
             representation,
             swap,
             depth: 0,
+            elements: data.len().saturating_add(MAX_EMPTY_ELEMENTS),
             bare: false,
             whole: None,
         }
@@ -179,11 +182,12 @@ impl<'a> Decoder<'a> {
     /// Reads the count of a collection whose elements take at least `min` bytes each.
     pub(crate) fn take_count(&mut self, min: usize) -> Result<usize> {
         let count = size(self.take_u32()?)?;
-        let possible = match self.remaining().checked_div(min) {
-            Some(n) => n,
-            None => self.remaining().saturating_add(MAX_EMPTY_ELEMENTS),
-        };
-        if count > possible { Err(CdrError::Count) } else { Ok(count) }
+        match self.remaining().checked_div(min) {
+            Some(possible) if count > possible => return Err(CdrError::Count),
+            Some(_) => {}
+            None => self.elements = self.elements.checked_sub(count).ok_or(CdrError::Count)?,
+        }
+        Ok(count)
     }
 
     /// A vector with room for `count` elements, but not for more than four times the bytes that remain.

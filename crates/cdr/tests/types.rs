@@ -6,8 +6,8 @@ use std::fmt::Debug;
 
 use taut_cdr::{
     CdrError, Char, DdsType as Type, Encapsulation, Endian, LongDouble, Representation, WChar, WString,
-    fill_payload, from_key_payload, from_payload, key_hash, key_hash_of_payload, key_to_payload, to_payload,
-    to_payload_in,
+    fill_payload, from_key_payload, from_payload, from_payload_into, key_hash, key_hash_of_payload,
+    key_to_payload, to_payload, to_payload_in,
 };
 use taut_derive::DdsType;
 
@@ -423,6 +423,53 @@ fn counts_and_lengths_are_not_believed() {
     assert_eq!(from_payload::<Animal>(&overflow), Err(CdrError::Header));
     let unknown = [0, 10, 0, 0, 0, 0, 0, 8, 0xa0, 0, 0, 9, 0, 0, 0, 0];
     assert_eq!(from_payload::<Animal>(&unknown), Err(CdrError::MustUnderstand));
+}
+
+#[test]
+fn elements_without_a_byte_are_bounded_in_all_sequences_together() {
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(final, crate = taut_cdr)]
+    struct Empty {}
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(final, crate = taut_cdr)]
+    struct Lists<T> {
+        lists: Vec<Vec<T>>,
+    }
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(final, crate = taut_cdr)]
+    struct Keyed {
+        x: u8,
+        #[dds(key)]
+        key: Empty,
+    }
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(final, crate = taut_cdr)]
+    struct OfKey {
+        #[dds(key)]
+        keys: Lists<Keyed>,
+    }
+    let counts = |count: u32| {
+        let lists = std::iter::repeat_n(count.to_be_bytes(), 16 << 10).flatten();
+        [0, 0, 0, 0, 0, 0, 0x40, 0].into_iter().chain(lists).collect::<Vec<u8>>()
+    };
+    for payload in [counts(16_000), counts(4_000)] {
+        assert_eq!(from_payload::<Lists<Empty>>(&payload), Err(CdrError::Count));
+        assert_eq!(from_payload::<Lists<Box<Empty>>>(&payload), Err(CdrError::Count));
+        assert_eq!(from_key_payload::<OfKey>(&payload), Err(CdrError::Count));
+        let into = &mut Lists { lists: vec![vec![Empty {}]] };
+        assert_eq!(from_payload_into(&payload, into), Err(CdrError::Count));
+    }
+    // What is external takes bytes, if its content does: those are no others'.
+    for representation in [Xcdr1, Xcdr2] {
+        let mut payload = Vec::new();
+        let numbers = Lists { lists: vec![vec![Box::new(7u8); 10_000]; 10] };
+        to_payload(&numbers, representation, &mut payload).unwrap();
+        assert_eq!(from_payload(&payload), Ok(numbers));
+        payload.clear();
+        let empty = Lists { lists: (0..4).map(|_| (0..1_024).map(|_| Empty {}).collect()).collect() };
+        to_payload(&empty, representation, &mut payload).unwrap();
+        assert_eq!(from_payload(&payload), Ok(empty));
+    }
 }
 
 #[test]
