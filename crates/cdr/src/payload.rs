@@ -195,7 +195,9 @@ impl<'a> SerializedPayload<'a> {
 
 /// Reads a serialized sample in any version and byte order.
 ///
-/// *Cost*: allocates for strings and collections only, in proportion to the bytes. *Errors*: never a panic.
+/// *Cost*: allocates for strings and collections only, in proportion to the bytes by a factor that the type decides: an
+/// element of a sequence takes its size in memory, however few bytes it came in. A string may come in 4, and so may a
+/// mutable structure of any size and, in XCDR2, an appendable one. *Errors*: never a panic.
 #[inline]
 pub fn from_payload<T: DdsType>(payload: &[u8]) -> Result<T> {
     SerializedPayload::from(payload).decode()
