@@ -214,6 +214,16 @@ impl TypeAttributes {
     }
 }
 
+/// An assertion that the type takes so many bounds: one that nobody keeps is a mistake.
+pub fn bounds_fit(krate: &Path, ty: &Type, bounds: &TokenStream) -> TokenStream {
+    quote! {
+        assert!(
+            <[usize]>::len(#bounds) <= <#ty as #krate::Cdr>::BOUNDS,
+            "a bound says nothing here: strings, sequences and maps take one each, from the outside in"
+        )
+    }
+}
+
 /// The type's generics with `Cdr` asked of each type parameter.
 pub fn with_bounds(input: &DeriveInput, krate: &Path) -> syn::Generics {
     let mut generics = input.generics.clone();

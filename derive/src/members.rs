@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Member, Type};
 
-use crate::attributes::Extensibility;
+use crate::attributes::{Extensibility, bounds_fit};
 use crate::structure::{Field, Structure};
 
 impl Field {
@@ -24,12 +24,15 @@ impl Structure<'_> {
         if field.attributes.bounds.is_empty() {
             return TokenStream::new();
         }
+        // Of a type with parameters it is known only here.
+        let fit = bounds_fit(krate, &field.ty, &bounds);
         if field.optional {
             return quote! {
+                const { #fit };
                 if let ::core::option::Option::Some(value) = #value { #krate::Cdr::check_bounds(value, #bounds)?; }
             };
         }
-        quote!(#krate::Cdr::check_bounds(#value, #bounds)?;)
+        quote!(const { #fit }; #krate::Cdr::check_bounds(#value, #bounds)?;)
     }
 
     pub fn encode_members(&self) -> TokenStream {

@@ -5,7 +5,7 @@ use quote::quote;
 use syn::{DataStruct, DeriveInput, Error, Index, Member, Path, Result, Type};
 
 use crate::attributes::{
-    Extensibility, MemberAttributes, TypeAttributes, argument_of, check_id, with_bounds,
+    Extensibility, MemberAttributes, TypeAttributes, argument_of, bounds_fit, check_id, with_bounds,
 };
 
 /// A member as the code below needs it.
@@ -139,11 +139,21 @@ impl<'a> Structure<'a> {
         Ok(())
     }
 
-    /// What only the compiler can see: the base's extensibility and ids.
+    /// What only the compiler can see: which bounds the members take, the base's extensibility and ids.
     fn checks(&self, input: &DeriveInput) -> TokenStream {
-        let Some((_, base)) = self.base.as_ref().filter(|_| input.generics.params.is_empty()) else {
+        if !input.generics.params.is_empty() {
             return TokenStream::new();
-        };
+        }
+        let bounded = self.fields.iter().filter(|field| !field.attributes.bounds.is_empty());
+        let bounds = bounded.map(|Field { ty, attributes, .. }| {
+            let fit = bounds_fit(self.krate, ty, &attributes.bounds_tokens());
+            quote!(const _: () = #fit;)
+        });
+        let base = self.base.as_ref().map(|(_, base)| self.base_checks(base));
+        quote!(#(#bounds)* #base)
+    }
+
+    fn base_checks(&self, base: &Type) -> TokenStream {
         let (krate, extensibility) = (self.krate, self.extensibility.tokens(self.krate));
         let ids = self.fields.iter().map(|field| &field.id);
         quote! {

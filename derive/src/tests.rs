@@ -83,6 +83,15 @@ fn refuses_wrong_unions() {
         #[dds(union, final, discriminator = u8)] enum A { #[dds(case = 1)] B(u8, u8) }
     });
     assert!(text.contains("one value"), "{text}");
+    let text = refusal(parse_quote! {
+        #[dds(union, final, discriminator = u8)]
+        enum A { #[dds(case = 1, bound = 8)] B { #[dds(bound = 4)] b: String } }
+    });
+    assert!(text.contains("take one of them out"), "{text}");
+    let text = refusal(parse_quote! {
+        #[dds(union, final, discriminator = u8)] enum A { #[dds(case = 1, bound = 8)] B }
+    });
+    assert!(text.contains("without a value"), "{text}");
 }
 
 #[test]

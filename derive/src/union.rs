@@ -7,7 +7,7 @@ use syn::{
     Variant,
 };
 
-use crate::attributes::{Extensibility, MemberAttributes, TypeAttributes, check_id};
+use crate::attributes::{Extensibility, MemberAttributes, TypeAttributes, bounds_fit, check_id};
 
 /// A variant as the code below needs it.
 struct Case<'a> {
@@ -68,8 +68,8 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataEnum)
     let (krate, ident, key) = (&attributes.krate, &input.ident, attributes.key);
     let union = Union { krate, ident, discriminator, extensibility, key, cases };
     let dds_type = attributes.dds_type(input, extensibility, quote!(#key));
-    let (select, cdr) = (union.select(), union.cdr());
-    Ok(quote! { #dds_type #select #cdr })
+    let (select, cdr, checks) = (union.select(), union.cdr(), union.checks());
+    Ok(quote! { #dds_type #select #cdr #checks })
 }
 
 impl<'a> Case<'a> {
@@ -107,9 +107,13 @@ impl<'a> Case<'a> {
                 &["bound", "external", "name"],
                 "the value of a variant, beside those of the variant",
             )?;
-            if read.bounds.is_empty() {
-                read.bounds = of_field.bounds;
+            if !read.bounds.is_empty() && !of_field.bounds.is_empty() {
+                let text = "a bound is written of the variant and of its value: take one of them out";
+                return Err(Error::new_spanned(variant, text));
             }
+            read.bounds.extend(of_field.bounds);
+        } else if !read.bounds.is_empty() {
+            return Err(Error::new_spanned(variant, "a bound says nothing of a variant without a value"));
         }
         // XTypes 1.3 §7.3.1.2.1.1: an id that is not written out follows from the member before; 0 is the discriminator.
         let id = read.id.unwrap_or_else(|| before.map_or(0, |case| case.id).saturating_add(1));
@@ -387,6 +391,15 @@ impl Union<'_> {
             Some(quote!(if !all.exceeds_hash() { all = all.max(<#ty as #krate::Cdr>::key_size(size, #bounds)); }))
         });
         quote!(#first let mut all = size; #(#values)* all)
+    }
+
+    /// What only the compiler can see: which bounds the values take.
+    fn checks(&self) -> TokenStream {
+        let checks = self.cases.iter().filter_map(|case| {
+            let fit = bounds_fit(self.krate, case.value?.1, &case.bounds);
+            Some(quote!(const _: () = #fit;))
+        });
+        quote!(#(#checks)*)
     }
 
     fn cdr(&self) -> TokenStream {

@@ -43,6 +43,7 @@ const fn sequence_code<T: Cdr>() -> u32 {
 impl<T: Cdr> Cdr for Vec<T> {
     const MIN_SIZE: usize = 4;
     const LENGTH_CODE: u32 = sequence_code::<T>();
+    const BOUNDS: usize = T::BOUNDS.saturating_add(1);
 
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
         out.collection(T::PRIMITIVE, |out| {
@@ -141,6 +142,7 @@ impl<T: Cdr, const N: usize> Cdr for [T; N] {
     // An array of structures has a delimiter in XCDR2.
     const PLAIN: bool = T::PLAIN && T::ELEMENT_PRIMITIVE;
     const FIRST_ALIGN: usize = T::FIRST_ALIGN;
+    const BOUNDS: usize = T::BOUNDS;
 
     #[inline]
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
@@ -291,6 +293,7 @@ fn skip_map<K: Cdr, V: Cdr>(input: &mut Decoder<'_>) -> Result<()> {
 impl<K: Cdr + Ord, V: Cdr> Cdr for BTreeMap<K, V> {
     const MIN_SIZE: usize = 4;
     const LENGTH_CODE: u32 = if K::PRIMITIVE && V::PRIMITIVE { 4 } else { 5 };
+    const BOUNDS: usize = V::BOUNDS.saturating_add(1);
 
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
         encode_map(self.len(), self.iter(), out)
@@ -343,6 +346,7 @@ fn encode_key_map_in_order<'m, K: Cdr + 'm, V: Cdr + 'm>(
 impl<K: Cdr + Eq + Hash, V: Cdr, S: BuildHasher + Default> Cdr for HashMap<K, V, S> {
     const MIN_SIZE: usize = 4;
     const LENGTH_CODE: u32 = if K::PRIMITIVE && V::PRIMITIVE { 4 } else { 5 };
+    const BOUNDS: usize = V::BOUNDS.saturating_add(1);
 
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
         encode_map(self.len(), self.iter(), out)
@@ -385,6 +389,7 @@ impl<T: Cdr> Cdr for Box<T> {
     // `T` may contain this box again, so nothing may be asked of it here.
     const MIN_SIZE: usize = 0;
     const LENGTH_CODE: u32 = T::LENGTH_CODE;
+    const BOUNDS: usize = T::BOUNDS;
 
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
         T::encode(self, out)

@@ -91,6 +91,7 @@ fn octets<'a>(input: &mut Decoder<'a>) -> Result<(&'a [u8], Option<Bytes>)> {
 impl Cdr for Octets {
     const MIN_SIZE: usize = <Vec<u8>>::MIN_SIZE;
     const LENGTH_CODE: u32 = <Vec<u8>>::LENGTH_CODE;
+    const BOUNDS: usize = <Vec<u8>>::BOUNDS;
 
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
         out.put_length(self.len())?;

@@ -161,6 +161,7 @@ fn put_units(units: impl Iterator<Item = u16> + Clone, out: &mut Encoder<'_>) ->
 impl Cdr for String {
     const MIN_SIZE: usize = 4;
     const LENGTH_CODE: u32 = 5;
+    const BOUNDS: usize = 1;
 
     #[inline]
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
@@ -215,6 +216,7 @@ impl Cdr for String {
 impl Cdr for WString {
     const MIN_SIZE: usize = 4;
     const LENGTH_CODE: u32 = 5;
+    const BOUNDS: usize = 1;
 
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
         if has_nul(self.0.as_bytes()) {

@@ -62,6 +62,71 @@ pub trait Cdr: Sized {
     const PLAIN: bool = false;
     /// The alignment of its first primitive, for plain types.
     const FIRST_ALIGN: usize = 1;
+    /// How many bounds a member of this type takes: one for itself, if it is a string, a sequence or a map, and those of
+    /// its elements or values.
+    ///
+    /// ```
+    /// # use std::collections::BTreeMap;
+    /// # use taut_derive::DdsType;
+    /// #[derive(DdsType)]
+    /// #[dds(final, crate = taut_cdr)]
+    /// struct Good {
+    ///     #[dds(bound = [4, 8])]
+    ///     a: Vec<[String; 2]>,
+    ///     #[dds(bound = [4, 2, 8])]
+    ///     b: Option<Box<BTreeMap<u8, Vec<String>>>>,
+    /// }
+    /// ```
+    ///
+    /// What has no bound is refused one.
+    ///
+    /// ```compile_fail
+    /// # use taut_derive::DdsType;
+    /// #[derive(DdsType)]
+    /// #[dds(final, crate = taut_cdr)]
+    /// struct Bad { #[dds(bound = 3)] x: u32 }
+    /// ```
+    ///
+    /// Those of a structure's members stand at these.
+    ///
+    /// ```compile_fail
+    /// # use taut_derive::DdsType;
+    /// #[derive(DdsType)]
+    /// #[dds(final, crate = taut_cdr)]
+    /// struct Inner { text: String }
+    /// #[derive(DdsType)]
+    /// #[dds(final, crate = taut_cdr)]
+    /// struct Bad { #[dds(bound = 5)] inner: Inner }
+    /// ```
+    ///
+    /// A sequence of numbers has one.
+    ///
+    /// ```compile_fail
+    /// # use taut_derive::DdsType;
+    /// #[derive(DdsType)]
+    /// #[dds(final, crate = taut_cdr)]
+    /// struct Bad { #[dds(bound = [4, 8])] v: Vec<u8> }
+    /// ```
+    ///
+    /// So it is in a union.
+    ///
+    /// ```compile_fail
+    /// # use taut_derive::DdsType;
+    /// #[derive(DdsType)]
+    /// #[dds(final, union, discriminator = u8, crate = taut_cdr)]
+    /// enum Bad { #[dds(case = 1, bound = [4, 8])] Text(String) }
+    /// ```
+    ///
+    /// Of a type with parameters it is seen where one of its values is written or read.
+    ///
+    /// ```compile_fail
+    /// # use taut_derive::DdsType;
+    /// #[derive(DdsType)]
+    /// #[dds(final, crate = taut_cdr)]
+    /// struct Bad<T> { #[dds(bound = 3)] x: T }
+    /// taut_cdr::from_payload::<Bad<u32>>(&[]).ok();
+    /// ```
+    const BOUNDS: usize = 0;
     /// Does [`Cdr::recode_key_of_sample`] make no value? Of a derived structure whose key members come in the order of
     /// their ids.
     const RECODES_KEY: bool = false;

@@ -136,7 +136,7 @@ fn primitives_and_collections_come_back() {
     #[derive(DdsType, Debug, PartialEq)]
     #[dds(final)]
     struct Labels {
-        #[dds(bound = [4, 8])]
+        #[dds(bound = 4)]
         labels: BTreeMap<String, u8>,
     }
     comes_back(&Labels { labels: [(long(), 1)].into() });
