@@ -79,7 +79,7 @@ pub fn mask(input: &DeriveInput, attributes: &TypeAttributes, data: &DataStruct)
 pub fn set(input: &DeriveInput, attributes: &TypeAttributes, data: &DataStruct) -> Result<TokenStream> {
     let krate = &attributes.krate;
     let mut offset = 0u32;
-    let (mut to, mut from) = (TokenStream::new(), TokenStream::new());
+    let (mut to, mut from, mut checks) = (TokenStream::new(), TokenStream::new(), TokenStream::new());
     for (index, field) in data.fields.iter().enumerate() {
         let read = MemberAttributes::parse(&field.attrs)?;
         read.only(&["bits", "skip", "name"], "a member of a bit set")?;
@@ -95,9 +95,16 @@ pub fn set(input: &DeriveInput, attributes: &TypeAttributes, data: &DataStruct) 
         from.extend(quote! {
             #member: <#ty as #krate::BitField>::from_bits(u64::from(raw) >> #start, #bits),
         });
+        checks.extend(quote! {
+            const _: () = assert!(
+                #bits <= <#ty as #krate::BitField>::BITS,
+                "a member of a bit set takes more bits than its type has"
+            );
+        });
         offset = offset.saturating_add(bits);
     }
     let wire = holder(input, offset)?;
     let to = quote!({ let mut all = 0u64; #to all as #wire });
-    Ok(integer(input, attributes, &wire, to, quote!(), quote!(Self { #from })))
+    let integer = integer(input, attributes, &wire, to, quote!(), quote!(Self { #from }));
+    Ok(quote!(#integer #checks))
 }

@@ -8,7 +8,32 @@
 /// assert_eq!(i8::from_bits(0b111, 3), -1);
 /// assert_eq!(u8::to_bits(8, 3), None);
 /// ```
+///
+/// A member of a bit set takes no more bits than its type has: a peer's would be lost.
+///
+/// ```
+/// # use taut_derive::DdsType;
+/// #[derive(DdsType)]
+/// #[dds(bitset, crate = taut_cdr)]
+/// struct Good { #[dds(bits = 8)] a: u8, #[dds(bits = 1)] b: bool, #[dds(bits = 16)] c: i16 }
+/// ```
+///
+/// ```compile_fail
+/// # use taut_derive::DdsType;
+/// #[derive(DdsType)]
+/// #[dds(bitset, crate = taut_cdr)]
+/// struct Bad { #[dds(bits = 9)] a: u8 }
+/// ```
+///
+/// ```compile_fail
+/// # use taut_derive::DdsType;
+/// #[derive(DdsType)]
+/// #[dds(bitset, crate = taut_cdr)]
+/// struct Bad { #[dds(bits = 3)] flag: bool }
+/// ```
 pub trait BitField: Sized {
+    /// How many it can take at most.
+    const BITS: u32;
     /// The value in that many bits; `None` if it does not fit.
     fn to_bits(value: Self, bits: u32) -> Option<u64>;
     /// The value of the lowest bits; the others are ignored.
@@ -21,6 +46,7 @@ fn mask(bits: u32) -> u64 {
 }
 
 impl BitField for bool {
+    const BITS: u32 = 1;
     fn to_bits(value: bool, _bits: u32) -> Option<u64> {
         Some(u64::from(value))
     }
@@ -32,12 +58,12 @@ impl BitField for bool {
 macro_rules! unsigned {
     ($($type:ty),*) => {$(
         impl BitField for $type {
+            const BITS: u32 = <$type>::BITS;
             fn to_bits(value: $type, bits: u32) -> Option<u64> {
                 let value = u64::from(value);
                 (value & !mask(bits) == 0).then_some(value)
             }
             fn from_bits(raw: u64, bits: u32) -> $type {
-                // The derive allows more bits than the type has; those above are dropped.
                 <$type>::try_from(raw & mask(bits) & u64::from(<$type>::MAX)).unwrap_or(0)
             }
         }
@@ -48,6 +74,7 @@ unsigned!(u8, u16, u32, u64);
 macro_rules! signed {
     ($($type:ty),*) => {$(
         impl BitField for $type {
+            const BITS: u32 = <$type>::BITS;
             fn to_bits(value: $type, bits: u32) -> Option<u64> {
                 let unused = 64u32.saturating_sub(bits);
                 let wide = i64::from(value);
