@@ -9,7 +9,8 @@ use crate::attributes::{MemberAttributes, TypeAttributes};
 pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataEnum) -> Result<TokenStream> {
     let (krate, ident) = (&attributes.krate, &input.ident);
     // XTypes 1.3 §7.3.1.2.1.5: 1 to 32 bits, 32 if it is not said.
-    let wire = match attributes.bit_bound.unwrap_or(32) {
+    let bound = attributes.bit_bound.unwrap_or(32);
+    let wire = match bound {
         1..=8 => quote!(i8),
         9..=16 => quote!(i16),
         17..=32 => quote!(i32),
@@ -35,10 +36,11 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataEnum)
     let dds_type = attributes.dds_type(input, attributes.extensibility_or_final(), quote!(false));
     Ok(quote! {
         #dds_type
-        #(const _: () = assert!(
-            (#ident::#literals as i64) == (#ident::#literals as i64 as #wire as i64),
-            "a literal does not fit into bit_bound"
-        );)*
+        #(const _: () = {
+            let value = #ident::#literals as i64;
+            let fits = value >> #bound == 0 || value >> (#bound - 1) == -1;
+            assert!(fits && value == value as #wire as i64, "a literal does not fit into bit_bound");
+        };)*
         #[automatically_derived]
         impl #krate::Cdr for #ident {
             const MIN_SIZE: usize = <#wire as #krate::Cdr>::MIN_SIZE;

@@ -240,6 +240,47 @@ pub trait Cdr: Sized {
 }
 
 /// A type with a name that a topic can carry. Derive it: `#[derive(DdsType)] #[dds(final)]`.
+///
+/// The literals of an enumeration fit into its `bit_bound`, be it read as that of a signed integer or of an unsigned one:
+/// compilers of IDL differ in that. On the wire it is signed.
+///
+/// ```
+/// # use taut_derive::DdsType;
+/// #[derive(DdsType)]
+/// #[dds(bit_bound = 4, crate = taut_cdr)]
+/// enum Good { Lowest = -8, Highest = 15 }
+/// #[derive(DdsType)]
+/// #[dds(bit_bound = 1, crate = taut_cdr)]
+/// enum Switch { Off, On }
+/// ```
+///
+/// ```compile_fail
+/// # use taut_derive::DdsType;
+/// #[derive(DdsType)]
+/// #[dds(bit_bound = 4, crate = taut_cdr)]
+/// enum Bad { A = 100 }
+/// ```
+///
+/// ```compile_fail
+/// # use taut_derive::DdsType;
+/// #[derive(DdsType)]
+/// #[dds(bit_bound = 4, crate = taut_cdr)]
+/// enum Bad { A = 16 }
+/// ```
+///
+/// ```compile_fail
+/// # use taut_derive::DdsType;
+/// #[derive(DdsType)]
+/// #[dds(bit_bound = 4, crate = taut_cdr)]
+/// enum Bad { A = -9 }
+/// ```
+///
+/// ```compile_fail
+/// # use taut_derive::DdsType;
+/// #[derive(DdsType)]
+/// #[dds(bit_bound = 8, crate = taut_cdr)]
+/// enum Bad { A = 128 }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no type of a topic",
     note = "a structure of yours derives it: `#[derive(DdsType)] #[dds(final)]`"
