@@ -467,6 +467,8 @@ pub struct Tx<'a> {
     pub waits: bool,
     /// How much more may leave of what is paced. *Units*: bytes; below 0 nothing more does.
     pub room: i64,
+    /// A writer has room by what it has sent, and a write has found none before.
+    pub made_room: bool,
 }
 
 impl<'a> Tx<'a> {
@@ -484,6 +486,7 @@ impl<'a> Tx<'a> {
             pays: false,
             waits: false,
             room: i64::MAX,
+            made_room: false,
         }
     }
 

@@ -456,12 +456,15 @@ impl Participant {
         if marked != 0 {
             tx.port.set_priority(0);
         }
-        let calls = tx.calls;
+        let (calls, made_room) = (tx.calls, tx.made_room);
         if paced {
             tx.arm(timers);
         }
         if calls > 0 {
             port.flush();
+        }
+        if made_room {
+            self.tell_of_room();
         }
         Progress { calls, more: self.schedule.has_work(lowest) }
     }
@@ -694,6 +697,14 @@ impl Participant {
             self.builtin.queued = true;
             self.schedule.push(TxClass::Discovery, 0, Work::Discovery);
         }
+    }
+
+    /// Of writers whose samples nobody acknowledges: sending them is all.
+    #[cold]
+    fn tell_of_room(&mut self) {
+        let have_room = self.writers.values().filter(|writer| writer.has_refused() && writer.has_room());
+        let have_room: Vec<_> = have_room.map(|writer| writer.index).collect();
+        have_room.into_iter().for_each(|writer| self.push_event(Event::Acknowledged { writer }));
     }
 
     pub(crate) fn push_event(&mut self, event: Event) {

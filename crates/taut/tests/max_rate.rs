@@ -115,3 +115,28 @@ fn a_writer_that_keeps_all_waits_for_no_longer_than_it_says() {
         }
     });
 }
+
+/// Nobody acknowledges what a best-effort reader gets.
+#[test]
+fn a_write_that_waits_for_what_is_sent_is_woken_when_it_is() {
+    with_pair("a_write_that_waits_for_what_is_sent_is_woken_when_it_is", ["mtu 1500", "mtu 1500"], |pair| {
+        let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+        let qos = Qos::default().best_effort().keep_all();
+        pair.enter(End::B);
+        let far = participant(3, End::B, 0);
+        let reader = far.topic::<Cloud>("Cloud").unwrap().reader(qos.clone()).unwrap();
+        pair.enter(End::A);
+        let near = participant(3, End::A, RATE);
+        let qos = qos.resource_limits(limits).max_blocking_time(LIMIT);
+        let writer = near.topic::<Cloud>("Cloud").unwrap().writer(qos).unwrap();
+        writer.wait_matched(LIMIT).unwrap();
+        reader.wait_matched(LIMIT).unwrap();
+        let begun = Instant::now();
+        for n in 0..2 {
+            writer.write(&Cloud { points: vec![n; 1 << 20] }).unwrap();
+        }
+        let took = begun.elapsed();
+        assert!(took > Duration::from_millis(300), "there was room: {took:?}");
+        assert!(took < LIMIT / 4, "{took:?}");
+    });
+}

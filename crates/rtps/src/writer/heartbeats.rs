@@ -128,7 +128,7 @@ impl Writer {
     /// heartbeat timer asks too; a caller that tries again and again must not flood them. Returns the time for that timer if
     /// it has backed off for longer.
     pub fn ask_for_room(&mut self, now: Time) -> Option<Time> {
-        if self.hurried.last == self.last {
+        if self.has_refused() {
             return None;
         }
         self.hurried = Hurried { last: self.last, asks_left: limits::ASKS_FOR_ROOM };
@@ -139,6 +139,12 @@ impl Writer {
             self.heartbeat_at = soon;
             soon
         })
+    }
+
+    /// Has a write found no room since the last change?
+    #[inline]
+    pub(crate) fn has_refused(&self) -> bool {
+        self.hurried.last == self.last
     }
 
     /// The heartbeat behind the next fresh changes asks for acknowledgements.
