@@ -185,7 +185,11 @@ impl DomainParticipant {
         lowest: TxClass,
         budget: usize,
     ) -> Progress {
-        self.core.poll_transmit(now, port, lowest, budget)
+        let progress = self.core.poll_transmit(now, port, lowest, budget);
+        if progress.has_events {
+            self.handle_events(now);
+        }
+        progress
     }
 
     /// The next entity with news, and of which kinds.

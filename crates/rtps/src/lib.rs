@@ -40,6 +40,7 @@ mod participant_tests;
 mod reader;
 mod receiver;
 mod recent;
+mod room;
 mod schedule;
 mod table;
 mod timers;

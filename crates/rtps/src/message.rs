@@ -467,8 +467,6 @@ pub struct Tx<'a> {
     pub waits: bool,
     /// How much more may leave of what is paced. *Units*: bytes; below 0 nothing more does.
     pub room: i64,
-    /// A writer has room by what it has sent, and a write has found none before.
-    pub made_room: bool,
 }
 
 impl<'a> Tx<'a> {
@@ -486,7 +484,6 @@ impl<'a> Tx<'a> {
             pays: false,
             waits: false,
             room: i64::MAX,
-            made_room: false,
         }
     }
 

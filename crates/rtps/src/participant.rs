@@ -167,6 +167,8 @@ pub struct Progress {
     pub calls: usize,
     /// There is more of the classes that were asked for.
     pub more: bool,
+    /// It has come of it that a write has room which waits for some.
+    pub has_events: bool,
 }
 
 /// One participant.
@@ -204,6 +206,8 @@ pub struct Participant {
     pub(crate) events: VecDeque<Event>,
     pub(crate) counters: Counters,
     pub(crate) schedule: Schedule,
+    /// A write may wait for room.
+    pub(crate) has_refused: bool,
     pub(crate) flow: Option<Box<Flow>>,
     message: Message,
     pub(crate) next_entity_key: u32,
@@ -242,6 +246,7 @@ impl Participant {
             events: VecDeque::new(),
             counters: Counters::default(),
             schedule: Schedule::default(),
+            has_refused: false,
             flow: None,
             message: Message::new(header),
             next_entity_key: 1,
@@ -456,17 +461,16 @@ impl Participant {
         if marked != 0 {
             tx.port.set_priority(0);
         }
-        let (calls, made_room) = (tx.calls, tx.made_room);
+        let calls = tx.calls;
+        let mut has_events = false;
         if paced {
             tx.arm(timers);
+            has_events = self.tell_of_room();
         }
         if calls > 0 {
             port.flush();
         }
-        if made_room {
-            self.tell_of_room();
-        }
-        Progress { calls, more: self.schedule.has_work(lowest) }
+        Progress { calls, more: self.schedule.has_work(lowest), has_events }
     }
 
     /// Creates a writer, announces it, and matches it with the first of the readers that are known; [`Participant::match_more`]
@@ -540,9 +544,7 @@ impl Participant {
         let writer = self.writers.get_mut(index.0).ok_or(Full)?;
         let outcome = writer.write(now, change);
         if outcome.is_err() {
-            if let Some(at) = writer.ask_for_room(now) {
-                self.timers.set_heartbeat(at, index);
-            }
+            self.note_refused(now, index);
         } else {
             writer.asserted_at = now;
             let (has_local, is_news) =
@@ -697,14 +699,6 @@ impl Participant {
             self.builtin.queued = true;
             self.schedule.push(TxClass::Discovery, 0, Work::Discovery);
         }
-    }
-
-    /// Of writers whose samples nobody acknowledges: sending them is all.
-    #[cold]
-    fn tell_of_room(&mut self) {
-        let have_room = self.writers.values().filter(|writer| writer.has_refused() && writer.has_room());
-        let have_room: Vec<_> = have_room.map(|writer| writer.index).collect();
-        have_room.into_iter().for_each(|writer| self.push_event(Event::Acknowledged { writer }));
     }
 
     pub(crate) fn push_event(&mut self, event: Event) {

@@ -128,7 +128,7 @@ impl Writer {
     /// heartbeat timer asks too; a caller that tries again and again must not flood them. Returns the time for that timer if
     /// it has backed off for longer.
     pub fn ask_for_room(&mut self, now: Time) -> Option<Time> {
-        if self.has_refused() {
+        if self.hurried.last == self.last {
             return None;
         }
         self.hurried = Hurried { last: self.last, asks_left: limits::ASKS_FOR_ROOM };
@@ -142,9 +142,17 @@ impl Writer {
     }
 
     /// Has a write found no room since the last change?
-    #[inline]
     pub(crate) fn has_refused(&self) -> bool {
-        self.hurried.last == self.last
+        self.hurried.last == self.last && self.last > SequenceNumber::ZERO
+    }
+
+    /// The same, and there is room now. Forgets it.
+    pub(crate) fn takes_again(&mut self) -> bool {
+        let takes = self.has_refused() && self.has_room();
+        if takes {
+            self.hurried = Hurried::default();
+        }
+        takes
     }
 
     /// The heartbeat behind the next fresh changes asks for acknowledgements.

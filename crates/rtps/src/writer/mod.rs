@@ -298,6 +298,7 @@ impl Writer {
     }
 
     /// Is there room for one more change? KEEP_LAST makes room itself.
+    #[inline(always)]
     pub fn has_room(&self) -> bool {
         if !self.keep_all {
             return true;

@@ -62,7 +62,6 @@ impl Writer {
         self.history.evict(self.sent);
         self.forget_through(acked.min(self.sent));
         self.update_link();
-        tx.made_room |= self.has_refused() && self.has_room();
         done
     }
 
