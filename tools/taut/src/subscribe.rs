@@ -107,9 +107,21 @@ fn subscribe<T: Spoken>(
     if received == 0 && patience.is_some() && !stop::requested() {
         tell_why(&participant, &reader, topic_name);
     }
-    output::note(&format!("received {} of {topic_name}", counted(received as usize, "sample")));
+    let (lost, rejected) = (reader.sample_lost_status(), reader.sample_rejected_status());
+    output::note(&ending(received, topic_name, lost.total_count, rejected.total_count));
     let in_time = complete(received) || options.count.is_none() || stop::requested();
     Ok(if in_time { End::Done } else { End::TimedOut })
+}
+
+/// What has come, and what has not if the reader knows of any.
+fn ending(received: u64, topic: &str, lost: u32, rejected: u32) -> String {
+    let mut text = format!("received {} of {topic}", counted(received as usize, "sample"));
+    for (count, what) in [(lost, "lost"), (rejected, "rejected")] {
+        if count > 0 {
+            text += &format!(", {count} {what}");
+        }
+    }
+    text
 }
 
 /// What tells more of an endpoint that has no match.
@@ -161,4 +173,16 @@ fn print<T: Spoken>(
         (None, None) => output::line(&format!("(an instance) {state}"))?,
     }
     anatomy.map_or(Ok(()), |one| output::line(&format!("  {one}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ending;
+
+    #[test]
+    fn what_did_not_come_is_told_if_there_is_any() {
+        assert_eq!(ending(1, "Square", 0, 0), "received 1 sample of Square");
+        assert_eq!(ending(1_581, "Square", 419, 0), "received 1581 samples of Square, 419 lost");
+        assert_eq!(ending(2, "Square", 3, 4), "received 2 samples of Square, 3 lost, 4 rejected");
+    }
 }

@@ -1,23 +1,31 @@
 //! The policies of an endpoint that are worth showing.
 
+use serde_json::Value;
 use taut::qos::EndpointQos;
 use taut::{EndpointKind, EndpointSummary};
 
-/// RELIABILITY and DURABILITY, and every policy that is not at its default.
-pub fn shown(endpoint: &EndpointSummary) -> Vec<(&'static str, String)> {
+/// RELIABILITY and DURABILITY, and every policy that is not at its default: a text, or a list where it has several.
+pub fn shown(endpoint: &EndpointSummary) -> Vec<(&'static str, Value)> {
     let default = match endpoint.kind {
         EndpointKind::Writer => EndpointQos::default_writer(),
         EndpointKind::Reader => EndpointQos::default_reader(),
     };
     let qos = &endpoint.qos;
-    let mut shown =
-        vec![("RELIABILITY", qos.reliability.kind.to_string()), ("DURABILITY", qos.durability.to_string())];
+    let mut shown = vec![
+        ("RELIABILITY", qos.reliability.kind.to_string().into()),
+        ("DURABILITY", qos.durability.to_string().into()),
+    ];
+    if qos.partition != default.partition {
+        shown.push(("PARTITION", qos.partition.iter().cloned().collect()));
+    }
+    if qos.representation != default.representation {
+        shown.push(("DATA_REPRESENTATION", qos.representation.iter().map(ToString::to_string).collect()));
+    }
     let mut differs = |name, differs: bool, text: String| {
         if differs {
-            shown.push((name, text));
+            shown.push((name, text.into()));
         }
     };
-    differs("PARTITION", qos.partition != default.partition, qos.partition.join(", "));
     differs("DEADLINE", qos.deadline != default.deadline, qos.deadline.to_string());
     differs("LATENCY_BUDGET", qos.latency_budget != default.latency_budget, qos.latency_budget.to_string());
     differs(
@@ -47,11 +55,6 @@ pub fn shown(endpoint: &EndpointSummary) -> Vec<(&'static str, String)> {
         qos.transport_priority.to_string(),
     );
     differs("LIFESPAN", qos.lifespan != default.lifespan, qos.lifespan.to_string());
-    differs(
-        "DATA_REPRESENTATION",
-        qos.representation != default.representation,
-        qos.representation.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
-    );
     differs("PRESENTATION", qos.presentation != default.presentation, qos.presentation.to_string());
     differs(
         "USER_DATA",

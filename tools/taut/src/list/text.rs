@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use serde_json::Value;
 use taut::{Guid, GuidPrefix, ParticipantSummary};
 use taut_perf::words::counted;
 
@@ -70,11 +71,12 @@ fn write_paths(page: &mut String, pairs: &[Pair]) {
     }
 }
 
-/// The two policies that are always shown speak for themselves.
-fn policy(name: &str, text: &str) -> String {
+/// The two policies that are always shown speak for themselves. A comma within a list is told from those between policies.
+fn policy(name: &str, value: &Value) -> String {
+    let text = escaped(&value.as_str().map_or_else(|| value.to_string(), str::to_owned));
     match name {
-        "RELIABILITY" | "DURABILITY" => escaped(text),
-        name => format!("{name} {}", escaped(text)),
+        "RELIABILITY" | "DURABILITY" => text,
+        name => format!("{name} {text}"),
     }
 }
 

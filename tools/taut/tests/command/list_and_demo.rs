@@ -14,7 +14,9 @@ fn a_domain_is_listed() {
     assert!(publisher.line().contains("BLUE"));
     let mut fitting = Running::start(taut(domain, "sub shapes --reliability best-effort"));
     assert!(fitting.line().starts_with("BLUE"));
-    let wrong = Running::start(taut(domain, "sub shapes --partition elsewhere"));
+    let mut wrong = taut(domain, "sub shapes --partition elsewhere");
+    wrong.args(["--partition", "b, c"]);
+    let wrong = Running::start(wrong);
     // The last one announces itself when it likes.
     let lines = loop {
         let ended = run(taut(domain, "ls --json --seconds 1"));
@@ -36,6 +38,8 @@ fn a_domain_is_listed() {
     assert_eq!((&topic["name"], &topic["type"]), (&"Square".into(), &"ShapeType".into()));
     assert_eq!((&topic["writers"], &topic["readers"]), (&1.into(), &2.into()));
     assert_eq!(of("writer")[0]["qos"]["RELIABILITY"], "BEST_EFFORT");
+    let elsewhere = serde_json::json!(["elsewhere", "b, c"]);
+    assert!(of("reader").iter().any(|reader| reader["qos"]["PARTITION"] == elsewhere), "{lines:?}");
     let (matched, refused): (Vec<_>, Vec<_>) =
         of("match").into_iter().partition(|pair| pair["matched"] == true);
     assert_eq!((matched.len(), refused.len()), (1, 1));
@@ -47,7 +51,7 @@ fn a_domain_is_listed() {
     assert!(page.starts_with("Domain 181: 3 participants, 1 topic, 3 endpoints\n"), "{page}");
     assert!(page.contains(&format!("Participant taut pub [{}]", pids[0])), "{page}");
     assert!(page.contains("1 of 2 pairs matched\n  1 by shared memory\n"), "{page}");
-    assert!(page.contains("PARTITION elsewhere"), "{page}");
+    assert!(page.contains("PARTITION [\"elsewhere\",\"b, c\"]"), "{page}");
 }
 
 #[test]

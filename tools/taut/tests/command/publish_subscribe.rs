@@ -209,6 +209,27 @@ fn the_time_is_over_however_much_comes() {
 }
 
 #[test]
+fn who_is_too_slow_is_told_how_much_was_lost() {
+    let publisher = Running::start(taut(205, "pub shapes --reliability best-effort --rate 0 --wait 60"));
+    let mut sub = Running::start(taut(205, "sub shapes --reliability best-effort --json"));
+    let mut number = || {
+        // A slow terminal.
+        std::thread::sleep(Duration::from_micros(500));
+        let line: serde_json::Value = serde_json::from_str(&sub.line()).unwrap();
+        line["sequence_number"].as_i64().unwrap()
+    };
+    let (begun, mut last) = (Instant::now(), number());
+    while number() == last + 1 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is lost");
+        last += 1;
+    }
+    sub.signal("INT");
+    let said = sub.end().stderr;
+    assert!(said.contains(" samples of Square, ") && said.ends_with(" lost\n"), "{said}");
+    drop(publisher);
+}
+
+#[test]
 fn the_environment_chooses_the_domain() {
     let mut sub = bare("sub string --count 1 --timeout 60");
     sub.env("TAUT_DOMAIN", "180").env("TAUT_INTERFACE", "lo");
