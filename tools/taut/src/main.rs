@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod columns;
 mod config;
 mod demo;
 mod doctor;

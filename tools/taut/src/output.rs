@@ -1,6 +1,6 @@
 //! What goes to stdout: whole lines, flushed, so that whoever reads has them at once.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 
@@ -30,4 +30,53 @@ pub fn note(text: &str) {
 /// Text of a peer, without anything that a terminal would act on.
 pub fn escaped(text: &str) -> String {
     text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+}
+
+/// The columns of the terminal that stdout is; `None` if it is none.
+pub fn width() -> Option<usize> {
+    let size = Some(io::stdout()).filter(IsTerminal::is_terminal).and_then(terminal_size::terminal_size_of);
+    size.map(|(width, _)| usize::from(width.0))
+}
+
+/// The words of a text in lines of at most `width`, each behind `indent` spaces. A longer word has a line of its own.
+pub fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let length = |text: &str| text.chars().count();
+        if !line.is_empty() && indent + length(&line) + 1 + length(word) > width {
+            lines.push(format!("{:indent$}{line}", ""));
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(format!("{:indent$}{line}", ""));
+    lines
+}
+
+/// A line as it is if it is not wider than `width`, else in lines of which the later ones stand two columns further in.
+pub fn folded(line: &str, width: usize) -> Vec<String> {
+    if line.chars().count() <= width {
+        return vec![line.to_owned()];
+    }
+    let indent = line.len() - line.trim_start().len();
+    let mut lines = wrapped(line, width, indent + 2);
+    lines[0].drain(..2);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::folded;
+
+    #[test]
+    fn a_line_is_folded_between_words_only() {
+        let line = "  Taut 0.1.0, udp/239.255.0.1:7401, DATA_REPRESENTATION";
+        assert_eq!(folded(line, line.len()), [line]);
+        assert_eq!(folded(line, 37), ["  Taut 0.1.0, udp/239.255.0.1:7401,", "    DATA_REPRESENTATION"]);
+        assert_eq!(folded("one  two", 4), ["one", "  two"]);
+    }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::finding::{Finding, Lasts, Mend, State};
 use super::fix::Change;
-use crate::output::escaped;
+use crate::output::{self, escaped, wrapped};
 
 /// The widest that lines get, for a page in a report. A narrower terminal is followed down to [`NARROW`].
 const WIDE: usize = 100;
@@ -24,9 +24,7 @@ pub struct Look {
 impl Look {
     /// On a terminal its width and colours, unless NO_COLOR is set; elsewhere neither.
     pub fn of_stdout() -> Look {
-        let terminal = std::io::IsTerminal::is_terminal(&std::io::stdout());
-        let width = terminal_size::terminal_size().map_or(WIDE, |(width, _)| usize::from(width.0));
-        let width = if terminal { width.clamp(NARROW, WIDE) } else { WIDE };
+        let width = output::width().map_or(WIDE, |width| width.clamp(NARROW, WIDE));
         Look { width, styled: taut_perf::terminal::has_style(&std::io::stdout()) }
     }
 
@@ -123,25 +121,6 @@ pub fn changes(changes: &[Change]) -> Vec<String> {
         }
     };
     changes.iter().map(line).collect()
-}
-
-/// The words of a text in lines of at most `width`, each behind `indent` spaces. A longer word has a line of its own.
-fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let length = |text: &str| text.chars().count();
-        if !line.is_empty() && indent + length(&line) + 1 + length(word) > width {
-            lines.push(format!("{:indent$}{line}", ""));
-            line.clear();
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    lines.push(format!("{:indent$}{line}", ""));
-    lines
 }
 
 #[cfg(test)]

@@ -46,7 +46,10 @@ pub fn run(network: &Network, seconds: f64, json: bool) -> Result<End, Failure> 
             output::json(&line)?;
         }
     } else {
-        output::line(text::page(&domain).trim_end())?;
+        let page = text::page(&domain);
+        let width = output::width().unwrap_or(usize::MAX);
+        let lines: Vec<String> = page.lines().flat_map(|line| output::folded(line, width)).collect();
+        output::line(&lines.join("\n"))?;
         if domain.participants.is_empty() {
             output::note(&format!("nobody was found in {looked} s; {}", where_to_look(&participant)));
         }

@@ -216,7 +216,8 @@ fn draw_pictures(domain: &mut Domain, arguments: &TopArguments, look: Look<'_>) 
     let mut picture = is_live.then(|| Picture::new(table::HEADING));
     // Who sees one picture is to see rates. Where it is drawn again each second, the next one has them.
     let mut has_rates = is_live && arguments.count.is_none();
-    let mut drawn = 0;
+    let wanted = arguments.participant.as_deref();
+    let (mut drawn, mut is_told) = (0, false);
     while !stop::requested() && arguments.count.is_none_or(|count| drawn < count) {
         stop::sleep(Until::after(Some(PERIOD)));
         if stop::requested() {
@@ -227,11 +228,13 @@ fn draw_pictures(domain: &mut Domain, arguments: &TopArguments, look: Look<'_>) 
             await_rates(domain, look)?;
         }
         if arguments.json {
-            for line in table::objects(domain, arguments.participant.as_deref()) {
-                output::json(&line)?;
+            let lines = table::objects(domain, wanted);
+            if lines.is_empty() && !std::mem::replace(&mut is_told, true) {
+                output::note(&table::nobody(domain, wanted));
             }
+            lines.iter().try_for_each(output::json)?;
         } else {
-            show(domain, arguments.participant.as_deref(), &mut picture)?;
+            show(domain, wanted, &mut picture)?;
         }
         domain.start_anew();
         drawn += 1;
@@ -273,9 +276,10 @@ fn answer_scrapes(
 
 fn show(domain: &Domain, wanted: Option<&str>, picture: &mut Option<Picture>) -> Result<(), Failure> {
     let size @ (width, height) = Picture::size();
+    let room = picture.is_some().then_some(width);
     let mut lines = match wanted {
-        Some(wanted) => table::details(domain, wanted),
-        None => table::lines(domain, picture.is_some().then_some(width)),
+        Some(wanted) => table::details(domain, wanted, room),
+        None => table::lines(domain, room),
     };
     let Some(picture) = picture else {
         lines.push(String::new());

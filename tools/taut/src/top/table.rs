@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 use taut::{ClassReport, SpreadReport};
 use taut_perf::words::counted;
 
+use crate::columns::{self, Column, number, text};
 use crate::list::{place, title};
-use crate::output::escaped;
+use crate::output::{self, escaped};
 
 use super::{Domain, Row};
 
@@ -13,38 +14,33 @@ use super::{Domain, Row};
 pub const HEADING: usize = 1;
 /// The widest name that is shown whole.
 const NAME: usize = 40;
-
-/// What there is to say of a domain without participants of Taut.
-const EMPTY: &str = "nobody so far: `taut ls` lists other vendors', `taut doctor` says what is in the way";
-
-/// A column behind the name.
-struct Column {
-    heading: &'static str,
-    width: usize,
-    /// Is it text, and not a number?
-    text: bool,
-    /// Where there is no room, the highest goes first; none of 0 does.
-    goes: u8,
-}
+/// The heading of the names.
+const HEAD: &str = "participant";
 
 /// What a participant has in these columns, from left to right.
 type Cells = [String; 8];
 
 const COLUMNS: [Column; 8] = [
-    Column { heading: "steps/s", width: 8, text: false, goes: 6 },
-    Column { heading: "busy", width: 7, text: false, goes: 1 },
-    Column { heading: "longest us", width: 10, text: false, goes: 0 },
-    Column { heading: "of", width: 12, text: true, goes: 3 },
-    Column { heading: "at most us", width: 10, text: false, goes: 0 },
-    Column { heading: "in/s", width: 7, text: false, goes: 5 },
-    Column { heading: "out/s", width: 7, text: false, goes: 4 },
-    Column { heading: "refused/s", width: 9, text: false, goes: 2 },
+    number("steps/s", 8, 6),
+    number("busy", 7, 1),
+    number("longest us", 10, 0),
+    text("of", 12, 3),
+    number("at most us", 10, 0),
+    number("in/s", 7, 5),
+    number("out/s", 7, 4),
+    number("refused/s", 9, 2),
 ];
 
-/// How many columns of a terminal a line takes with those that go after `limit`.
-fn columns(name: usize, limit: u8) -> usize {
-    name + COLUMNS.iter().filter(|column| column.goes <= limit).map(|column| 1 + column.width).sum::<usize>()
-}
+/// What a class has where there is no room for all that its participant tells: the bound is the last to go.
+const CLASSES: [Column; 7] = [
+    text("us", 12, 0),
+    number("runs p99", 8, 5),
+    number("runs longest", 12, 2),
+    number("waits p50", 9, 4),
+    number("waits p99", 9, 3),
+    number("waits longest", 13, 1),
+    number("at most", 9, 0),
+];
 
 /// A line for each participant, the busiest first. Where that is wider than `room`, columns are left out, and the headline
 /// says so.
@@ -52,59 +48,74 @@ pub fn lines(domain: &Domain, room: Option<usize>) -> Vec<String> {
     let mut rows: Vec<&Row> = domain.rows.values().collect();
     let busy = |row: &Row| row.rates().map_or(-1.0, |rates| (rates.busy * 1_000.0).round());
     rows.sort_by(|a, b| busy(b).total_cmp(&busy(a)));
-    let names: Vec<String> = rows.iter().map(|row| name(row)).collect();
-    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("participant".len());
-    let all = COLUMNS.len() as u8;
-    let fits = |limit: &u8| room.is_none_or(|room| columns(width, *limit) <= room);
-    let limit = (0..=all).rev().find(fits).unwrap_or(0);
-    let is_cut = !rows.is_empty() && columns(width, limit) < columns(width, all);
-    let hint = if is_cut { format!("  {} columns show more", columns(width, all)) } else { String::new() };
-    let mut headline = headline(domain, rows.len()) + &others(domain) + &hint;
-    if is_cut && room.is_some_and(|room| headline.chars().count() > room) {
-        headline = self::headline(domain, rows.len()) + &hint;
-    }
-    let headings = COLUMNS.each_ref().map(|column| column.heading.to_owned());
-    let mut lines = vec![headline, format!("{:width$}{}", "participant", aligned(&headings, limit))];
+    // The columns that do not go need their room more than the end of a name does.
+    let most = room.map_or(NAME, |room| room.saturating_sub(columns::width(&COLUMNS, 0)));
+    let named = |most| {
+        let names: Vec<String> = rows.iter().map(|row| name(row, most)).collect();
+        let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(HEAD.len());
+        (names, width)
+    };
+    let all = named(NAME).1 + columns::width(&COLUMNS, u8::MAX);
+    let is_cut = !rows.is_empty() && room.is_some_and(|room| room < all);
+    let (names, width) = named(most.clamp(HEAD.len(), NAME));
+    let limit = columns::limit(&COLUMNS, room.map(|room| room.saturating_sub(width)));
+    let mut lines = vec![
+        headline(domain, is_cut.then_some(all), room),
+        format!("{HEAD:width$}{}", columns::headings(&COLUMNS, limit)),
+    ];
     for (row, name) in rows.iter().zip(names) {
-        let figures = cells(row).map_or_else(|state| format!(" {state}"), |cells| aligned(&cells, limit));
+        let figures = match cells(row) {
+            Ok(cells) => columns::aligned(cells.iter().map(String::as_str), &COLUMNS, limit),
+            Err(state) => format!(" {state}"),
+        };
         lines.push(format!("{name:width$}{figures}").trim_end().to_owned());
     }
     if rows.is_empty() {
-        lines.push(EMPTY.to_owned());
+        lines.extend(folded(&nobody(domain, None), room));
     }
     lines
 }
 
-fn aligned(cells: &Cells, limit: u8) -> String {
-    let mut line = String::new();
-    for (cell, Column { width, text, .. }) in
-        cells.iter().zip(&COLUMNS).filter(|(_, column)| column.goes <= limit)
-    {
-        let (cell, width) = (cell.as_str(), *width);
-        line.push_str(&if *text { format!(" {cell:<width$}") } else { format!(" {cell:>width$}") });
+/// What there is to say where nobody is meant.
+pub fn nobody(domain: &Domain, wanted: Option<&str>) -> String {
+    match wanted.filter(|_| !domain.rows.is_empty()) {
+        Some(wanted) => format!("none of them begins with {wanted}"),
+        None => {
+            "nobody so far: `taut ls` lists other vendors', `taut doctor` says what is in the way".to_owned()
+        }
     }
-    line
 }
 
-fn headline(domain: &Domain, count: usize) -> String {
-    format!("taut top  domain {}  {} of Taut", domain.domain_id, counted(count, "participant"))
-}
-
-fn others(domain: &Domain) -> String {
-    match domain.others {
+/// `all` are the columns that would show more.
+fn headline(domain: &Domain, all: Option<usize>, room: Option<usize>) -> String {
+    let others = match domain.others {
         0 => String::new(),
         others => format!(", {others} of other vendors"),
-    }
+    };
+    columns::line(
+        &[
+            ("taut top".to_owned(), 2),
+            (format!("  domain {}", domain.domain_id), 1),
+            (format!("  {} of Taut", counted(domain.rows.len(), "participant")), 3),
+            (others, 4),
+            (all.map_or_else(String::new, |all| format!("  {all} columns show more")), 0),
+        ],
+        room,
+    )
 }
 
-/// What it calls itself with its process id, and its host.
-fn name(row: &Row) -> String {
+fn folded(line: &str, room: Option<usize>) -> Vec<String> {
+    output::folded(line, room.unwrap_or(usize::MAX))
+}
+
+/// What it calls itself with its process id, and its host, in so many columns.
+fn name(row: &Row, most: usize) -> String {
     let host = place(&row.about).0.map(|host| format!(" {}", escaped(host)));
     let name = format!("{}{}", title(&row.about), host.unwrap_or_default());
-    if name.chars().count() <= NAME {
+    if name.chars().count() <= most {
         return name;
     }
-    let cut: String = name.chars().take(NAME - 1).collect();
+    let cut: String = name.chars().take(most - 1).collect();
     format!("{cut}…")
 }
 
@@ -139,25 +150,50 @@ fn us(ns: u64) -> String {
     if ns == 0 { "-".to_owned() } else { format!("{:.1}", ns as f64 / 1e3) }
 }
 
-/// Every class of those that are meant.
-pub fn details(domain: &Domain, wanted: &str) -> Vec<String> {
+/// Every class of those that are meant. Where that is wider than `room`, columns are left out, and the headline says so.
+pub fn details(domain: &Domain, wanted: &str, room: Option<usize>) -> Vec<String> {
     let meant: Vec<&Row> = domain.rows.values().filter(|row| row.is_meant(wanted)).collect();
-    let mut lines = vec![headline(domain, domain.rows.len())];
+    let mut lines = Vec::new();
+    let mut all = None;
     if meant.is_empty() {
-        lines.push(format!("none of them begins with {wanted}"));
+        lines.extend(folded(&nobody(domain, Some(wanted)), room));
     }
     for row in meant {
         lines.push(String::new());
-        lines.push(format!("{}  {}", name(row), row.about.guid.prefix));
-        match &row.newest {
-            Some(newest) => {
-                lines.extend(newest.latency_report().to_string().lines().map(str::to_owned));
-                lines.extend(row.silence().map(|silence| format!("silent for {} s", silence.as_secs())));
-            }
-            None => lines.extend(cells(row).err()),
+        lines.extend(folded(&format!("{}  {}", name(row, NAME), row.about.guid.prefix), room));
+        let Some(newest) = &row.newest else {
+            lines.extend(cells(row).err());
+            continue;
+        };
+        let told = newest.latency_report().to_string();
+        let width = told.lines().next().map_or(0, |heading| heading.chars().count());
+        let (table, rest) = told.rsplit_once('\n').unwrap_or_default();
+        if room.is_some_and(|room| room < width) {
+            all = Some(width);
+            lines.extend(classes(&newest.classes, room));
+        } else {
+            lines.extend(table.lines().map(str::to_owned));
         }
+        lines.extend(folded(rest, room));
+        lines.extend(row.silence().map(|silence| format!("silent for {} s", silence.as_secs())));
     }
+    lines.insert(0, headline(domain, all, room));
     lines
+}
+
+/// The table of classes with as much of it as there is room for.
+fn classes(classes: &[ClassReport], room: Option<usize>) -> Vec<String> {
+    // The first space is that in front of the first column.
+    let limit = columns::limit(&CLASSES, room.map(|room| room + 1));
+    let line = |of: &ClassReport| {
+        let (runs, waits) = (&of.running, &of.waiting);
+        let figures =
+            [runs.p99_ns, runs.longest_ns, waits.p50_ns, waits.p99_ns, waits.longest_ns, of.bound_ns];
+        let cells: Vec<String> = std::iter::once(escaped(&of.class)).chain(figures.map(us)).collect();
+        columns::aligned(cells.iter().map(String::as_str), &CLASSES, limit)
+    };
+    let lines = std::iter::once(columns::headings(&CLASSES, limit)).chain(classes.iter().map(line));
+    lines.map(|line| line[1..].trim_end().to_owned()).collect()
 }
 
 /// An object for each participant that is meant.
@@ -214,26 +250,51 @@ mod tests {
     use super::*;
     use crate::top::prometheus::tests::{domain, report, row};
 
+    fn width(lines: &[String]) -> usize {
+        lines.iter().map(|line| line.chars().count()).max().unwrap_or(0)
+    }
+
     #[test]
     fn a_narrow_terminal_has_whole_columns_and_is_told() {
-        let domain = domain(vec![row(1, "pump", Some(report()))]);
+        let domain = domain(vec![row(1, "pump", Some(report())), row(2, &"long".repeat(9), Some(report()))]);
         let wide = lines(&domain, None);
         assert!(wide[1].ends_with(" refused/s") && !wide[0].contains("columns"), "{wide:?}");
         let all = wide[1].chars().count();
         assert_eq!(lines(&domain, Some(all)), wide);
-        for room in 60..all {
-            let narrow = lines(&domain, Some(room));
-            assert!(narrow[0].ends_with(&format!("  {all} columns show more")), "{narrow:?}");
-            assert!(narrow[1..].iter().all(|line| line.chars().count() <= room), "{room}: {narrow:?}");
+        let among_others = Domain { others: 12, ..domain };
+        for room in 33..all {
+            let narrow = lines(&among_others, Some(room));
+            assert!(narrow[0].ends_with(&format!("{all} columns show more")), "{narrow:?}");
+            assert!(width(&narrow) <= room, "{room}: {narrow:?}");
             assert!(narrow[1].contains(" longest us") && narrow[1].contains(" at most us"), "{narrow:?}");
             assert!(!narrow[1].contains("steps/s"), "{narrow:?}");
         }
-        assert!(lines(&domain, Some(80))[1].ends_with(" refused/s"));
-        assert_eq!(lines(&domain, Some(1)), lines(&domain, Some(30)), "the least there is");
-        let among_others = Domain { others: 12, ..domain };
-        for room in [70, 80, 90] {
-            let headline = &lines(&among_others, Some(room))[0];
-            assert!(headline.ends_with(" show more") && headline.chars().count() <= room, "{headline}");
+        assert!(lines(&among_others, Some(98))[1].ends_with(" refused/s"));
+        assert_eq!(
+            lines(&among_others, Some(1))[1..],
+            lines(&among_others, Some(33))[1..],
+            "the least there is"
+        );
+        assert!(width(&lines(&Domain::default(), Some(60))) <= 60, "it is folded");
+    }
+
+    #[test]
+    fn the_bound_of_each_class_is_there_however_narrow_it_is() {
+        let mut report = report();
+        report.classes.iter_mut().for_each(|of| of.bound_ns = 539_500);
+        let domain = domain(vec![row(1, "pump", Some(report))]);
+        let wide = details(&domain, "pump", None);
+        assert!(wide[3].ends_with(" at most") && !wide[0].contains("columns"), "{wide:?}");
+        assert_eq!(details(&domain, "pump", Some(88)), wide);
+        for room in 26..88 {
+            let narrow = details(&domain, "pump", Some(room));
+            let heading = narrow.iter().position(|line| line.starts_with("us ")).unwrap();
+            assert!(
+                narrow[0].ends_with("88 columns show more") && width(&narrow) <= room,
+                "{room}: {narrow:?}"
+            );
+            assert!(narrow[heading].ends_with(" at most"), "{narrow:?}");
+            assert!(narrow[heading + 1].ends_with(" 539.5"), "{narrow:?}");
         }
     }
 

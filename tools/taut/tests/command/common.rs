@@ -22,6 +22,15 @@ pub fn bare(arguments: &str) -> Command {
     command
 }
 
+/// The command on loopback, on a terminal of this kind and with so many columns.
+pub fn on_terminal(kind: &str, columns: u16, arguments: &str) -> Command {
+    let taut = env!("CARGO_BIN_EXE_taut");
+    let mut script = Command::new("script");
+    script.args(["-qec", &format!("stty rows 24 cols {columns}; {taut} --interface lo {arguments}"), "/dev/null"]);
+    script.env("TERM", kind).stdin(Stdio::null());
+    script
+}
+
 /// Is strace here, by which a test kills at the call that it chooses?
 pub fn has_strace() -> bool {
     let is_here = Command::new("strace").arg("-V").output().is_ok_and(|ended| ended.status.success());

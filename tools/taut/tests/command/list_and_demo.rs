@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::common::{Running, bare, objects, run, taut};
+use crate::common::{Running, bare, objects, on_terminal, run, taut};
 
 #[test]
 fn a_domain_is_listed() {
@@ -52,6 +52,17 @@ fn a_domain_is_listed() {
     assert!(page.contains(&format!("Participant taut pub [{}]", pids[0])), "{page}");
     assert!(page.contains("1 of 2 pairs matched\n  1 by shared memory\n"), "{page}");
     assert!(page.contains("PARTITION [\"elsewhere\",\"b, c\"]"), "{page}");
+}
+
+#[test]
+fn a_narrow_terminal_breaks_no_word() {
+    let mut publisher = Running::start(taut(189, "pub shapes --no-wait --json --rate 100"));
+    assert!(publisher.line().contains("BLUE"));
+    let ended = run(on_terminal("xterm", 60, "--domain 189 ls --seconds 1"));
+    assert!(ended.stdout.contains("program taut"), "{}", ended.stdout);
+    for line in ended.stdout.lines() {
+        assert!(line.trim_end().chars().count() <= 60, "{line}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::common::{Running, run, taut};
+use crate::common::{Running, on_terminal, run, taut};
 
 /// Lines within which everybody has been heard.
 const LINES: usize = 100;
@@ -100,10 +100,7 @@ fn the_only_picture_has_rates() {
 
 /// What a terminal of this kind gets.
 fn shown(kind: &str) -> String {
-    let command = format!("{} top --count 1 --interface lo --domain 170", env!("CARGO_BIN_EXE_taut"));
-    let mut script = std::process::Command::new("script");
-    script.args(["-qec", &command, "/dev/null"]).env("TERM", kind).stdin(std::process::Stdio::null());
-    let ended = run(script);
+    let ended = run(on_terminal(kind, 80, "--domain 170 top --count 1"));
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
     ended.stdout
 }
@@ -122,6 +119,10 @@ fn an_empty_domain() {
     assert_eq!(ended.code, Some(0));
     assert!(ended.stdout.starts_with("taut top  domain 188  0 participants of Taut\n"), "{}", ended.stdout);
     assert!(ended.stdout.contains("\nnobody so far: `taut ls` lists"), "{}", ended.stdout);
+    let ended = run(taut(188, "top --count 2 --json"));
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""));
+    let told = ended.stderr.strip_prefix("taut: nobody so far: `taut ls` lists").expect(&ended.stderr);
+    assert_eq!(told.lines().count(), 1, "it is told once: {told}");
 }
 
 /// The lines about one metric of a program.
