@@ -9,9 +9,9 @@ pub struct Column {
     pub heading: Cow<'static, str>,
     pub width: usize,
     /// Is it text, and not a number?
-    is_text: bool,
+    pub is_text: bool,
     /// Where there is no room, the highest goes first; none of 0 does.
-    goes: u8,
+    pub goes: u8,
 }
 
 /// A column of numbers.

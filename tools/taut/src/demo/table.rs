@@ -6,6 +6,7 @@ use std::io;
 
 use super::peers::Running;
 use super::tally::{Origin, Row, Tally};
+use crate::columns::{self, Column, number, text};
 use crate::output::{self, escaped};
 use crate::picture::Picture;
 
@@ -47,13 +48,12 @@ impl Screen {
         let Some(begin) = shown.tally.begin else { return Ok(()) };
         let elapsed = begin.elapsed().as_secs().min(self.seconds);
         let title = self.title(elapsed);
-        let figures = figures(shown.tally);
         let Some(picture) = &mut self.picture else {
-            return output::line(&format!("{title}  {figures}"));
+            return output::line(&format!("{title}  {}", figures(shown.tally, None)));
         };
-        let size @ (_, height) = Picture::size();
-        let mut lines = vec![title, figures, String::new()];
-        let rows = table(shown);
+        let size @ (width, height) = Picture::size();
+        let mut lines = vec![title, figures(shown.tally, Some(width)), String::new()];
+        let rows = table(shown, width);
         let room = height.saturating_sub(FRAME).max(1);
         let hidden = rows.len().saturating_sub(room + 1);
         lines.extend(rows.into_iter().take(room + 1));
@@ -68,50 +68,61 @@ impl Screen {
     }
 }
 
-/// What has come from everybody, and how fast ours came.
-fn figures(tally: &Tally) -> String {
+/// What has come from everybody, and how fast ours came; where there is no room, what was lost and the slowest stay longest.
+fn figures(tally: &Tally, room: Option<usize>) -> String {
     let lost: u64 = tally.rows.values().map(Row::lost).sum();
     let received: u64 = tally.sources.values().map(|source| source.received).sum();
-    let mut figures = format!("received {received}  lost {lost}");
-    if let Some(latency) = latency(tally, &Origin::Own) {
-        let _ = write!(figures, "  latency {latency}");
+    let mut parts = vec![(format!("received {received}"), 4), (format!("  lost {lost}"), 0)];
+    if let Some([p50, p99, max]) = latency(tally, &Origin::Own) {
+        parts.push(("  latency".to_owned(), 1));
+        parts.extend([(format!(" {p50}"), 3), (format!("  {p99}"), 2), (format!("  {max}"), 1)]);
     }
-    figures
+    columns::line(&parts, room)
+}
+
+/// The columns that there are whoever watches.
+const COLUMNS: [Column; 6] = [
+    text("from", 11, 2),
+    text("metric", 16, 0),
+    number("value", 11, 0),
+    text("", BAR, 4),
+    number("received", 8, 3),
+    number("lost", 5, 1),
+];
+
+/// What another vendor's subscriber sees.
+fn sees(vendor: &str) -> Column {
+    let heading = format!("{} sees", vendor.split(' ').next().unwrap_or(vendor));
+    Column { heading: heading.into(), ..number("", 12, 5) }
 }
 
 /// The heading and a line for each metric of each source.
-fn table(shown: &Shown<'_>) -> Vec<String> {
+fn table(shown: &Shown<'_>, width: usize) -> Vec<String> {
     let seen: Vec<_> = shown.watched.iter().map(|watched| (watched.vendor, watched.seen())).collect();
-    let mut heading = format!(
-        "{:<11} {:<16} {:>11} {:BAR$} {:>8} {:>5}",
-        "from", "metric", "value", "", "received", "lost"
-    );
-    for (vendor, _) in &seen {
-        let _ = write!(heading, " {:>12}", format!("{} sees", vendor.split(' ').next().unwrap_or(vendor)));
-    }
-    let mut lines = vec![heading];
+    let columns: Vec<Column> =
+        COLUMNS.into_iter().chain(seen.iter().map(|(vendor, _)| sees(vendor))).collect();
+    // The first space is that in front of the first column.
+    let limit = columns::limit(&columns, Some(width + 1));
+    let mut lines = vec![columns::headings(&columns, limit)];
     let mut rows: Vec<_> = shown.tally.rows.iter().collect();
     rows.sort_by_key(|((origin, _), row)| (origin.clone(), row.order));
     for ((origin, name), row) in rows {
-        let mut line = format!(
-            "{:<11} {:<16} {:>11} {} {:>8} {:>5}",
+        let mut cells = vec![
             escaped(origin.name()),
             escaped(name),
             value(row.value, &row.unit),
             bar(row),
-            row.received,
-            row.lost()
-        );
-        if *origin == Origin::Own {
-            for (_, seen) in &seen {
-                let text =
-                    seen.newest.get(name).map_or_else(|| "-".to_owned(), |newest| value(*newest, &row.unit));
-                let _ = write!(line, " {text:>12}");
-            }
+            row.received.to_string(),
+            row.lost().to_string(),
+        ];
+        for (_, seen) in seen.iter().filter(|_| *origin == Origin::Own) {
+            cells.push(
+                seen.newest.get(name).map_or_else(|| "-".to_owned(), |newest| value(*newest, &row.unit)),
+            );
         }
-        lines.push(line.trim_end().to_owned());
+        lines.push(columns::aligned(cells.iter().map(String::as_str), &columns, limit));
     }
-    lines
+    lines.iter().map(|line| line[1..].trim_end().to_owned()).collect()
 }
 
 /// A value with its unit, short enough for a column.
@@ -142,9 +153,9 @@ fn bar(row: &Row) -> String {
     format!("{}{}", "█".repeat(full), "░".repeat(BAR - full))
 }
 
-fn latency(tally: &Tally, origin: &Origin) -> Option<String> {
+fn latency(tally: &Tally, origin: &Origin) -> Option<[String; 3]> {
     let [p50, p99, max] = tally.latency_ns(origin, QUANTILES)?;
-    Some(format!("p50 {}  p99 {}  max {}", time(p50), time(p99), time(max)))
+    Some([format!("p50 {}", time(p50)), format!("p99 {}", time(p99)), format!("max {}", time(max))])
 }
 
 fn time(ns: u64) -> String {
@@ -164,8 +175,8 @@ pub fn summary(deliveries: &[(String, u64, u64)], tally: &Tally) -> String {
     }
     for origin in tally.sources.keys() {
         if let Some(latency) = latency(tally, origin) {
-            let _ =
-                writeln!(text, "latency   {:<22} {latency}", format!("{} to Taut", escaped(origin.name())));
+            let between = format!("{} to Taut", escaped(origin.name()));
+            let _ = writeln!(text, "latency   {between:<22} {}", latency.join("  "));
         }
     }
     text.trim_end().to_owned()
@@ -174,6 +185,7 @@ pub fn summary(deliveries: &[(String, u64, u64)], tally: &Tally) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::Metric;
 
     #[test]
     fn values_fit_their_column() {
@@ -186,6 +198,34 @@ mod tests {
         }
         assert_eq!(time(61_400), "62 µs");
         assert_eq!(time(1_240_000), "1.2 ms");
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_whole_figures() {
+        let mut tally = Tally::default();
+        let name = "cpu".to_owned();
+        let metric =
+            |seq| Metric { name: name.clone(), seq, sent_unix_ns: 0, value: 23.0, unit: "%".to_owned() };
+        for (seq, took_ns) in [(0, 71_000), (1, 71_000), (3, 3_900_000)] {
+            tally.add(&Origin::Own, metric(seq), took_ns);
+        }
+        let all = "received 3  lost 1  latency p50 72 µs  p99 3.9 ms  max 3.9 ms";
+        assert_eq!([figures(&tally, None), figures(&tally, Some(all.chars().count()))], [all, all]);
+        let shown = Shown { tally: &tally, watched: &[] };
+        for (room, line, heading) in [
+            (
+                60,
+                "lost 1  latency p50 72 µs  p99 3.9 ms  max 3.9 ms",
+                "from        metric                 value received  lost",
+            ),
+            (46, "lost 1  latency  p99 3.9 ms  max 3.9 ms", "from        metric                 value  lost"),
+            (34, "lost 1  latency  max 3.9 ms", "metric                 value  lost"),
+        ] {
+            assert_eq!(figures(&tally, Some(room)), line);
+            let table = table(&shown, room);
+            assert_eq!(table[0], heading);
+            assert!(table[1].ends_with(" 1") && table[1].chars().count() <= room, "{table:?}");
+        }
     }
 
     #[test]

@@ -26,7 +26,11 @@ pub fn bare(arguments: &str) -> Command {
 pub fn on_terminal(kind: &str, columns: u16, arguments: &str) -> Command {
     let taut = env!("CARGO_BIN_EXE_taut");
     let mut script = Command::new("script");
-    script.args(["-qec", &format!("stty rows 24 cols {columns}; {taut} --interface lo {arguments}"), "/dev/null"]);
+    script.args([
+        "-qec",
+        &format!("stty rows 24 cols {columns}; {taut} --interface lo {arguments}"),
+        "/dev/null",
+    ]);
     script.env("TERM", kind).stdin(Stdio::null());
     script
 }
