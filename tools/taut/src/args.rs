@@ -4,7 +4,7 @@ mod qos;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use taut::{Config, DomainParticipant};
 use taut_perf::values::{NO_END, count, number, rate, seconds, text, whole};
 
@@ -39,6 +39,40 @@ pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
 }
+
+impl Arguments {
+    /// What the user has typed.
+    ///
+    /// *Errors*: what the parser says of it.
+    pub fn of_process() -> Result<Arguments, clap::Error> {
+        let mut command = Arguments::parser();
+        let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+        Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+
+    /// The parser as it is derived, but for what goes for more than one command.
+    fn parser() -> clap::Command {
+        let mut command = with_negative_numbers(Arguments::command());
+        let hidden = command.get_arguments().filter(|option| option.is_global_set());
+        let hidden: Vec<_> = hidden.map(|option| option.clone().hide(true)).collect();
+        for name in WITHOUT_NETWORK {
+            command = command.mut_subcommand(name, |command| command.args(&hidden));
+        }
+        command
+    }
+}
+
+/// Has the options take what looks like an option and is a number, so that it is refused for what it is.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|option| {
+        let takes_value = !option.is_positional() && option.get_action().takes_values();
+        option.allow_negative_numbers(takes_value)
+    });
+    command.mut_subcommands(with_negative_numbers)
+}
+
+/// The commands that have no use for [`Network`]; their help has none of it, and what is given all the same is refused.
+const WITHOUT_NETWORK: [&str; 2] = ["perf", "netd"];
 
 #[derive(Subcommand)]
 pub enum Command {
@@ -126,7 +160,7 @@ pub struct DoctorArguments {
 
 /// Where the domain is.
 #[derive(Args)]
-#[command(next_help_heading = "Network (perf and netd take none of these, nic only the domain and the file)")]
+#[command(next_help_heading = "Network (nic takes only the domain and the file, perf and netd nothing)")]
 pub struct Network {
     /// The domain, 0 to 232
     #[arg(long, global = true, value_name = "N", value_parser = whole(0..=232_u32))]
@@ -291,7 +325,7 @@ pub enum PublishKind {
         #[arg(long, default_value = "metric", value_parser = text(MAX_NAME))]
         name: String,
         /// The value
-        #[arg(long, default_value_t = 0.0, allow_negative_numbers = true, value_parser = number)]
+        #[arg(long, default_value_t = 0.0, value_parser = number)]
         value: f64,
         /// The unit of the value
         #[arg(long, default_value = "", value_parser = text(MAX_UNIT))]
@@ -366,12 +400,10 @@ pub enum SubscribeKind {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn the_parser_agrees_with_itself() {
-        Arguments::command().debug_assert();
+        Arguments::parser().debug_assert();
     }
 }

@@ -27,13 +27,11 @@ mod types;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use args::{Arguments, Command};
 use failure::{End, Failure};
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::of_process() {
         Ok(arguments) => arguments,
         Err(error) => return failure::of_arguments(&error),
     };

@@ -122,6 +122,21 @@ fn help_is_no_failure() {
     }
 }
 
+#[test]
+fn help_names_no_option_that_is_refused() {
+    for (arguments, is_taken) in
+        [("ls", true), ("nic plan", true), ("perf", false), ("perf latency", false), ("netd", false)]
+    {
+        let help = run(bare(&format!("{arguments} --help"))).stdout;
+        assert_eq!(
+            help.contains("\nNetwork (") && help.contains("--peer <HOST"),
+            is_taken,
+            "{arguments}: {help}"
+        );
+        assert!(is_taken || !help.contains("Network ("), "{help}");
+    }
+}
+
 /// The numbers of the demo's last line.
 fn counts(stdout: &str) -> [u64; 3] {
     let last = stdout.lines().last().unwrap_or_default();
