@@ -1,5 +1,9 @@
 //! What may make a thread wait for memory: swap, page faults, limits of what may be locked.
 
+use std::io::ErrorKind;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
 use super::finding::{Finding, Lasts, Mend, Write};
 use super::system::{System, bytes};
 
@@ -29,6 +33,35 @@ pub fn check(system: &System, locks: Locks, prefault: usize) -> Vec<Finding> {
         huge_pages(system),
         shared_huge_pages(system, prefault),
     ]
+}
+
+/// The directory in which participants listen for those that share memory with them, tried as they do.
+pub fn local_directory(directory: &Path) -> Finding {
+    let name = "local directory";
+    // As long as the name of a participant's socket, and none that a participant takes for one that was left.
+    let path = directory.join(format!("taut-doctor-{:026}.sock", std::process::id()));
+    let error = match UnixListener::bind(&path) {
+        Ok(_) => {
+            let _ = std::fs::remove_file(&path);
+            return Finding::good(name, format!("{}: participants can listen there", directory.display()));
+        }
+        Err(error) => error,
+    };
+    let shown = directory.display();
+    let (command, undo) = match error.kind() {
+        ErrorKind::NotFound => (format!("mkdir -p -m 1777 {shown}"), format!("rmdir {shown}")),
+        ErrorKind::PermissionDenied => (format!("chmod 1777 {shown}"), String::new()),
+        _ => (
+            "taut config   # look at local_directory: name a directory in which sockets can be made".into(),
+            String::new(),
+        ),
+    };
+    let cost = "no shared memory with other processes: samples for those on this machine go by UDP";
+    Finding::harmful(name, format!("bind {}: {error}", path.display()), cost).mend(Mend::by_hand(
+        command,
+        Lasts::ForGood,
+        undo,
+    ))
 }
 
 fn locked(system: &System, asked: Locks) -> Finding {
@@ -195,6 +228,26 @@ mod tests {
         let status = format!("Name:\ttaut\nCapEff:\t{capabilities}\n");
         let (_directory, system) = tree(&[("/proc/self/limits", &limits), ("/proc/self/status", &status)]);
         locked(&system, asked)
+    }
+
+    #[test]
+    fn a_directory_in_which_nobody_can_listen() {
+        let directory = tempfile::tempdir().unwrap();
+        let of = |name: &str| local_directory(&directory.path().join(name));
+        assert_eq!(of("").state, State::Good);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "nothing stays there");
+        let absent = of("none");
+        assert!(
+            absent.state == State::Harmful && absent.seen.ends_with("No such file or directory (os error 2)")
+        );
+        assert!(absent.mend.unwrap().command.starts_with("mkdir -p -m 1777 /"));
+        std::fs::write(directory.path().join("file"), "").unwrap();
+        std::fs::create_dir(directory.path().join("long".repeat(20))).unwrap();
+        for name in ["file", &"long".repeat(20)] {
+            let found = of(name);
+            assert!(found.state == State::Harmful, "{found:?}");
+            assert!(found.mend.unwrap().command.starts_with("taut config "), "{name}");
+        }
     }
 
     #[test]

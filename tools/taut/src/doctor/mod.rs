@@ -141,6 +141,7 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
         multicast: config.multicast,
     };
     let locks = memory::Locks { lanes: config.lock_memory, process: config.lock_process };
+    let directory = config.local_directory.as_deref().filter(|_| config.local);
     let deadline = config.driver_deadline.map(measure::deadline);
     let asked = bypass::Asked::by(config, system);
     let families = [
@@ -159,6 +160,7 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
         ("bypass", bypass::check(system, asked.as_ref())),
         ("bypass", bypass::check_dpdk(system, config, cfg!(feature = "dpdk"))),
         ("memory", memory::check(system, locks, config.prefault)),
+        ("memory", directory.map(memory::local_directory).into_iter().collect()),
     ];
     let findings = families.into_iter().flat_map(|(family, findings)| {
         let named = move |finding| (family, finding);
