@@ -12,6 +12,9 @@ pub struct Facts {
     pub interface: String,
     /// The driver; empty for an interface without a device, as veth.
     pub driver: String,
+    /// Its MTU in bytes; facts that were written down without it have none.
+    #[serde(default)]
+    pub mtu: Option<u32>,
     /// Processors that are online.
     pub cpus: Vec<u32>,
     /// How many queues it has.

@@ -96,6 +96,21 @@ fn a_nic_that_can_do_nothing() {
     );
 }
 
+/// Nor can a participant have XDP there: loopback has an MTU of 65,536 B.
+#[test]
+fn settings_that_no_participant_takes_are_not_told() {
+    let settings = |mtu| {
+        let facts = Facts { mtu, ..facts("nothing.json") };
+        let steps = plan(&config(&facts, "domains = [0]"), &facts).unwrap().steps;
+        steps.into_iter().find(|step| step.item == "settings of Taut").unwrap()
+    };
+    let why = "XDP takes an MTU of 61326 B at most, and dummy0 has 65536";
+    assert_eq!(settings(Some(65_536)).able, Able::Cannot(why.to_owned()));
+    for mtu in [None, Some(1_500), Some(61_326)] {
+        assert_eq!(settings(mtu).able, Able::Told);
+    }
+}
+
 /// A NIC whose rules see ports, without mqprio in the kernel.
 #[test]
 fn ports_are_steered_where_rules_see_them() {

@@ -157,14 +157,9 @@ fn print_plan(plan: &Plan, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `command` is what root would type.
-fn records(command: &str) -> Result<(Store, Vec<Record>), Failure> {
-    Store::open(store::directory(command)?, "nic")
-}
-
 fn apply(config: &NicConfig, json: bool) -> Result<End, Failure> {
     let mut machine = host(&config.interface)?;
-    let (store, mut records) = records("taut nic apply")?;
+    let (store, mut records) = Store::open(store::directory("taut nic apply")?, "nic")?;
     let mut save = |records: &[Record]| store.save(records);
     let identity = identity(&machine)?;
     let outcomes =
@@ -240,7 +235,7 @@ fn print_forgotten(
 
 fn undo(what: &What, forget: Option<&str>, network: &Network) -> Result<End, Failure> {
     let interface = if what.is_file() { what.config(network, None)?.interface } else { what.name.clone() };
-    let (store, mut records) = records("taut nic undo")?;
+    let (store, mut records) = Store::open_existing(store::directory("taut nic undo")?, "nic")?;
     let namespace = store::namespace()?;
     forget.map_or(Ok(()), |name| store::may_forget(name, &namespace))?;
     let mut save = |records: &[Record]| store.save(records);

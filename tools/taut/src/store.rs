@@ -20,7 +20,8 @@ pub struct Store {
     directory: PathBuf,
     /// The command: `doctor`, `nic`.
     name: &'static str,
-    _lock: Flock<File>,
+    /// `None` while there is nothing to hold.
+    _lock: Option<Flock<File>>,
 }
 
 /// Where those of root are.
@@ -48,6 +49,10 @@ pub fn has_of_root(name: &str) -> bool {
 
 fn file(name: &str) -> String {
     format!("{name}.json")
+}
+
+fn lock(name: &str) -> String {
+    format!("{name}.lock")
 }
 
 /// The network namespace of this process.
@@ -108,7 +113,7 @@ impl Store {
             ))
         };
         make(&directory).map_err(|error| refused("mkdir", &directory, error))?;
-        let lock = directory.join(format!("{name}.lock"));
+        let lock = directory.join(lock(name));
         let file = File::options()
             .create(true)
             .append(true)
@@ -120,7 +125,7 @@ impl Store {
                 lock.display()
             ))
         })?;
-        let store = Store { directory, name, _lock: lock };
+        let store = Store { directory, name, _lock: Some(lock) };
         let path = store.path();
         let records = match std::fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
@@ -133,6 +138,19 @@ impl Store {
             Err(error) => return Err(refused("read", &path, error)),
         };
         Ok((store, records))
+    }
+
+    /// The same for what takes back, which makes nothing where there is none.
+    ///
+    /// *Errors*: as [`Store::open`].
+    pub fn open_existing<R: DeserializeOwned>(
+        directory: PathBuf,
+        name: &'static str,
+    ) -> Result<(Store, Vec<R>), Failure> {
+        if [file(name), lock(name)].iter().any(|file| directory.join(file).exists()) {
+            return Store::open(directory, name);
+        }
+        Ok((Store { directory, name, _lock: None }, Vec::new()))
     }
 
     fn path(&self) -> PathBuf {

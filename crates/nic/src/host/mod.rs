@@ -10,7 +10,9 @@ use std::io;
 
 use nix::errno::Errno;
 use nix::net::if_::{if_indextoname, if_nametoindex};
-use taut_xdp::{FlowFrames, FlowRule, flow_rules, insert_flow_rule, remove_flow_rule, set_spread, spread};
+use taut_xdp::{
+    FlowFrames, FlowRule, Interface, flow_rules, insert_flow_rule, remove_flow_rule, set_spread, spread,
+};
 
 use crate::apply::Machine;
 use crate::change::Change;
@@ -167,6 +169,7 @@ impl Machine for Host {
         Ok(Facts {
             interface: self.interface.clone(),
             driver: if ours.is_ok() { files::driver(&self.interface) } else { String::new() },
+            mtu: Interface::named(&self.interface).ok().map(|interface| interface.mtu),
             cpus: files::cpus(),
             channels,
             ring,

@@ -1,6 +1,10 @@
 //! What participants have to be told so that they use the critical queues.
 
 use super::{Able, Step, Wanted};
+use crate::host::Device;
+
+const ITEM: &str = "settings of Taut";
+const GAINS: &str = "a participant has the critical queue, past the kernel's stack";
 
 /// Who has which of the critical queues.
 struct Owner {
@@ -22,6 +26,17 @@ pub(super) fn gain_of(pcp: u16) -> &'static str {
 impl Wanted<'_> {
     /// What the configuration of each participant has to say so that it uses all this.
     pub(super) fn settings(&self) -> Vec<Step> {
+        let (interface, largest) = (&self.facts.interface, Device::largest_mtu(true));
+        if let Some(mtu) = self.facts.mtu.filter(|mtu| *mtu > largest) {
+            let why = format!("XDP takes an MTU of {largest} B at most, and {interface} has {mtu}");
+            return vec![Step::cannot(
+                ITEM,
+                "xdp_interface",
+                GAINS,
+                &why,
+                "frames go through the kernel's stack",
+            )];
+        }
         self.owners().into_iter().map(|owner| self.settings_of(&owner)).collect()
     }
 
@@ -40,7 +55,7 @@ impl Wanted<'_> {
         if !self.config.cpus.is_empty() {
             settings.push(format!("driver_cpus = {:?}", self.config.cpus));
         }
-        let mut item = "settings of Taut".to_owned();
+        let mut item = ITEM.to_owned();
         let mut lost = String::new();
         if let Some((domain_id, number)) = owner.participant {
             item += &format!(" for participant {number}");
@@ -54,7 +69,7 @@ impl Wanted<'_> {
             item,
             now: String::new(),
             then: settings.join("; "),
-            gains: "a participant has the critical queue, past the kernel's stack".to_owned(),
+            gains: GAINS.to_owned(),
             able: Able::Told,
             lost,
         }

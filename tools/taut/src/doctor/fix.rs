@@ -91,13 +91,22 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// What is recorded of a namespace that has lost its name to this one is gone with it, and is no record any more.
-    ///
     /// *Errors*: as [`Store::open`].
     pub fn open(directory: PathBuf, namespace: Namespace) -> Result<Ledger, Failure> {
-        let (store, mut records): (Store, Vec<Record>) = Store::open(directory, "doctor")?;
+        Ok(Ledger::new(Store::open(directory, "doctor")?, namespace))
+    }
+
+    /// The same for what takes back ([`Store::open_existing`]).
+    ///
+    /// *Errors*: as [`Store::open`].
+    pub fn open_existing(directory: PathBuf, namespace: Namespace) -> Result<Ledger, Failure> {
+        Ok(Ledger::new(Store::open_existing(directory, "doctor")?, namespace))
+    }
+
+    /// What is recorded of a namespace that has lost its name to this one is gone with it, and is no record any more.
+    fn new((store, mut records): (Store, Vec<Record>), namespace: Namespace) -> Ledger {
         records.retain(|record| !record.namespace().is_some_and(|of| of.is_gone_by(&namespace)));
-        Ok(Ledger { store, records, namespace })
+        Ledger { store, records, namespace }
     }
 
     /// The network namespace that a record is of, if it is another one.

@@ -78,7 +78,7 @@ pub fn run(network: &Network, options: &DoctorArguments) -> Result<End, Failure>
 
 /// Takes back what --fix has changed, and forgets before that what it is told to.
 fn undo(system: &System, options: &DoctorArguments) -> Result<End, Failure> {
-    let mut ledger = ledger("taut doctor --undo")?;
+    let mut ledger = Ledger::open_existing(store::directory("taut doctor --undo")?, store::namespace()?)?;
     let mut changes = options.forget.as_deref().map_or(Ok(Vec::new()), |name| ledger.forget(name))?;
     if let Some(name) = options.forget.as_deref().filter(|_| changes.is_empty() && !options.json) {
         output::line(&format!("nothing is recorded of {name}"))?;
@@ -175,10 +175,6 @@ fn in_use(links: &[Link]) -> String {
     if shown.is_empty() { "no interface".to_owned() } else { shown.join(", ") }
 }
 
-fn ledger(command: &str) -> Result<Ledger, Failure> {
-    Ledger::open(store::directory(command)?, store::namespace()?)
-}
-
 /// Writes and adds what the findings ask for.
 fn apply(system: &System, findings: &Findings) -> Result<Vec<Change>, Failure> {
     let mends = findings.iter().filter_map(|(_, finding)| finding.mend.as_ref());
@@ -186,7 +182,7 @@ fn apply(system: &System, findings: &Findings) -> Result<Vec<Change>, Failure> {
     if mends.is_empty() {
         return Ok(Vec::new());
     }
-    let mut ledger = ledger("taut doctor --fix")?;
+    let mut ledger = Ledger::open(store::directory("taut doctor --fix")?, store::namespace()?)?;
     let (mut changes, mut added) = (Vec::new(), Vec::new());
     for mend in mends {
         changes.extend(mend.writes.iter().map(|write| ledger.apply(system, write)));

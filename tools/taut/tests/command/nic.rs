@@ -274,6 +274,16 @@ ls /run/taut",
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (wanted.as_str(), ""));
 }
 
+#[test]
+fn where_nothing_was_done_undo_leaves_nothing() {
+    let Some(ended) = in_namespace(
+        "$taut nic undo lo\n$taut doctor --undo\ntest ! -e /run/taut\n$taut nic plan lo | grep -c '  told ' || true",
+    ) else {
+        return;
+    };
+    assert_eq!(ended.stdout, "nothing to undo\nnothing to undo\n0\n", "{}", ended.stderr);
+}
+
 /// Records of a namespace that is gone: undo forgets those whose number this one has, and others when it is told to.
 #[test]
 fn a_namespace_that_is_gone() {
