@@ -94,7 +94,7 @@ impl fmt::Display for Error {
             | Error::ImmutablePolicy(text)
             | Error::InconsistentPolicy(text)
             | Error::IllegalOperation(text) => f.write_str(text),
-            Error::NotEnabled => f.write_str("the entity is not enabled: call enable() first"),
+            Error::NotEnabled => f.write_str("the entity is not enabled"),
             Error::AlreadyDeleted => f.write_str("the entity was deleted before"),
             Error::Timeout(whom) => write!(f, "the time limit passed first: {whom}"),
             Error::NoData => f.write_str("there is no data"),

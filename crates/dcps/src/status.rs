@@ -1,6 +1,7 @@
 //! The communication statuses: counters and what was last seen. DCPS 1.4 §2.2.4.1, table 2.12.
 //! Plain values; the entities count, the public API hands out copies.
 
+use std::fmt;
 use std::ops::BitOr;
 
 use taut_base::{Guid, InstanceHandle};
@@ -10,13 +11,33 @@ macro_rules! status_kinds {
     ($($(#[$doc:meta])* $name:ident = $bit:literal;)*) => {
         impl StatusMask {
             $($(#[$doc])* pub const $name: StatusMask = StatusMask(1 << $bit);)*
+
+            /// All that have a name, with it.
+            const NAMES: &[(StatusMask, &str)] = &[$((StatusMask::$name, stringify!($name)),)*];
         }
     };
 }
 
 /// A set of kinds of statuses; one kind is the set of one. *Source*: DCPS 1.4 §2.3.3, StatusKind.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct StatusMask(pub u32);
+
+/// By the names of the kinds: `SAMPLE_LOST | DATA_AVAILABLE`.
+impl fmt::Debug for StatusMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            StatusMask::NONE => return f.write_str("NONE"),
+            StatusMask::ALL => return f.write_str("ALL"),
+            _ => {}
+        }
+        let (mut rest, mut between) = (self.0, "");
+        for (kind, name) in StatusMask::NAMES.iter().filter(|(kind, _)| self.intersects(*kind)) {
+            write!(f, "{between}{name}")?;
+            (rest, between) = (rest & !kind.0, " | ");
+        }
+        if rest == 0 { Ok(()) } else { write!(f, "{between}{rest:#x}") }
+    }
+}
 
 /// One kind of status: a [`StatusMask`] with one bit.
 pub type StatusKind = StatusMask;
@@ -345,6 +366,17 @@ matching!(SubscriptionMatchedStatus, last_publication_handle);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mask_is_shown_by_its_names() {
+        let shown = |mask: StatusMask| format!("{mask:?}");
+        assert_eq!(
+            shown(StatusMask::SAMPLE_LOST | StatusMask::DATA_AVAILABLE),
+            "SAMPLE_LOST | DATA_AVAILABLE"
+        );
+        assert_eq!(shown(StatusMask(1 << 30) | StatusMask::SLOW_READER), "SLOW_READER | 0x40000000");
+        assert_eq!([StatusMask::NONE, StatusMask::ALL].map(shown), ["NONE", "ALL"]);
+    }
 
     #[test]
     fn reading_a_status_resets_its_changes_only() {

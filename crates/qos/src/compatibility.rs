@@ -9,8 +9,20 @@ use crate::endpoint::EndpointQos;
 use crate::policy::{DataRepresentationId, Liveliness, Presentation};
 
 /// QosPolicyId_t: the number of a policy in statuses. *Source*: DCPS 1.4 §2.3.3, DDS-XTypes 1.3 §7.6.3; 25 of Fast DDS.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct PolicyId(pub u32);
+
+impl fmt::Debug for PolicyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            UNKNOWN => write!(f, "PolicyId({})", self.0),
+            name => f.write_str(name),
+        }
+    }
+}
+
+/// What a policy is called that has no name here.
+const UNKNOWN: &str = "UNKNOWN";
 
 macro_rules! policy_ids {
     ($($name:ident = $number:literal;)*) => {
@@ -21,7 +33,7 @@ macro_rules! policy_ids {
             pub fn name(self) -> &'static str {
                 match self.0 {
                     $($number => stringify!($name),)*
-                    _ => "UNKNOWN",
+                    _ => UNKNOWN,
                 }
             }
         }
@@ -297,5 +309,6 @@ mod tests {
             ]
         );
         assert_eq!(PolicyId::DATA_REPRESENTATION.0, 23);
+        assert_eq!(format!("{:?}", [PolicyId::LIVELINESS, PolicyId(99)]), "[LIVELINESS, PolicyId(99)]");
     }
 }

@@ -144,7 +144,8 @@ impl std::fmt::Display for History {
     }
 }
 
-/// Upper bounds of a history; `None` is the standard's LENGTH_UNLIMITED. *Source*: DCPS 1.4 §2.2.3.19.
+/// Upper bounds of a history; `None` is the standard's LENGTH_UNLIMITED. A reader has bounds of its own then: 8,192 samples if
+/// it is KEEP_ALL, and 65,536 instances. *Source*: DCPS 1.4 §2.2.3.19.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ResourceLimits {
     /// Samples of all instances together.

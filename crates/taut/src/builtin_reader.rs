@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use taut_base::{Duration, Guid, Result};
 use taut_dcps::InstanceState;
@@ -55,12 +56,16 @@ impl<T: BuiltinData> BuiltinReader<T> {
         BuiltinReader { participant: participant.clone(), snapshot, seen }
     }
 
-    /// What is new, has changed or has gone since the last take. *Cost*: a copy of all that is known.
+    fn look(&self) -> BTreeMap<Guid, T> {
+        (self.snapshot)(&self.participant).into_iter().map(|data| (data.guid(), data)).collect()
+    }
+
+    /// What is new, has changed or has gone since the last take; not what has come and gone since then. *Cost*: a copy of all
+    /// that is known.
     pub fn take(&self) -> Result<Vec<BuiltinSample<T>>> {
         let mut seen = self.seen.borrow_mut();
         seen.changes = Some(self.changes()?);
-        let now: BTreeMap<Guid, T> =
-            (self.snapshot)(&self.participant).into_iter().map(|data| (data.guid(), data)).collect();
+        let now = self.look();
         let before = std::mem::replace(&mut seen.known, now);
         let alive = seen.known.iter().filter(|(guid, data)| before.get(guid) != Some(data));
         let mut samples: Vec<_> = alive
@@ -73,15 +78,25 @@ impl<T: BuiltinData> BuiltinReader<T> {
         Ok(samples)
     }
 
-    /// Waits until discovery has found, changed or lost something since the last take.
+    /// Waits until discovery has found, changed or lost something of this topic since the last take.
     ///
     /// *Errors*: [`crate::Error::Timeout`].
     pub fn wait(&self, timeout: impl Into<Duration>) -> Result<()> {
-        let seen = self.seen.borrow().changes.unwrap_or(0);
+        let (timeout, begun) = (timeout.into(), Instant::now());
         let in_vain = "discovery has found, changed and lost nothing since the last take";
-        wait_for(&self.participant.executor, timeout.into(), in_vain, |participant, _| {
-            participant.discovery_changes() != seen
-        })
+        loop {
+            let seen = self.seen.borrow().changes.unwrap_or(0);
+            let left = Duration(timeout.0.saturating_sub(Duration::from(begun.elapsed()).0));
+            wait_for(&self.participant.executor, left, in_vain, |participant, _| {
+                participant.discovery_changes() != seen
+            })?;
+            // The three topics change together.
+            let mut seen = self.seen.borrow_mut();
+            seen.changes = Some(self.changes()?);
+            if self.look() != seen.known {
+                return Ok(());
+            }
+        }
     }
 
     fn changes(&self) -> Result<u64> {

@@ -2,7 +2,7 @@
 //!
 //! Five words carry a program: [`DomainParticipant`], [`Topic`], [`DataWriter`], [`DataReader`] and
 //! [`Qos`]. Types derive [`DdsType`]. Everything else is DDS as the standard has it (DCPS 1.4), under
-//! the standard's names.
+//! the standard's names; `docs/dds.md` lists what of it is not there, and what is instead.
 //!
 //! ```
 //! use taut::{DdsType, Duration, Qos};

@@ -468,23 +468,18 @@ fn both_sides_are_told_why_they_do_not_match() {
 fn discovery_is_data_to_wait_for() {
     let (a, b) = (participant(29), participant(29));
     let (participants, publications) = (a.builtin_participants(), a.builtin_publications());
+    participants.wait(SOON).unwrap();
+    let in_vain = publications.wait(Duration::from_millis(50));
+    assert!(matches!(in_vain, Err(Error::Timeout(_))), "a participant is no publication: {in_vain:?}");
     let writer = b.topic::<Number>("Found").unwrap().writer(reliable().transient_local()).unwrap();
-    let found = loop {
-        publications.wait(SOON).unwrap();
-        if let Some(found) = publications.take().unwrap().pop() {
-            break found;
-        }
-    };
+    publications.wait(SOON).unwrap();
+    let found = publications.take().unwrap().pop().unwrap();
     assert_eq!((found.data.guid, found.data.topic_name.as_str()), (writer.guid(), "Found"));
     assert_eq!(found.data.qos.durability, taut::DurabilityKind::TransientLocal);
     assert_eq!(participants.take().unwrap().len(), 1);
     drop(writer);
-    let gone = loop {
-        publications.wait(SOON).unwrap();
-        if let Some(gone) = publications.take().unwrap().pop() {
-            break gone;
-        }
-    };
+    publications.wait(SOON).unwrap();
+    let gone = publications.take().unwrap().pop().unwrap();
     assert_eq!(gone.instance_state, taut::InstanceState::NotAliveDisposed);
 }
 

@@ -396,7 +396,9 @@ impl Inner {
                 return None;
             }
             fail::point(Point::BeforeAttach);
-            let lane = LaneReader::attach(lane, feedback, !from.trusted);
+            // Whose process cannot be watched gives up what is held when the connection ends.
+            let copies = !from.trusted || from.peer.pidfd().is_none();
+            let lane = LaneReader::attach(lane, feedback, copies);
             fail::point(Point::Attached);
             let first = self.read_lane(core, writer, reader, lane, ringer);
             fail::point(Point::LaneAdded);

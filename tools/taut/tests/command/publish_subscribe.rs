@@ -225,7 +225,9 @@ fn who_is_too_slow_is_told_how_much_was_lost() {
     }
     sub.signal("INT");
     let said = sub.end().stderr;
-    assert!(said.contains(" samples of Square, ") && said.ends_with(" lost\n"), "{said}");
+    // Overtaken in the ring, or without room behind it.
+    let tells = [" lost", " rejected"].iter().any(|what| said.contains(what));
+    assert!(said.contains(" samples of Square, ") && tells, "{said}");
     drop(publisher);
 }
 
