@@ -462,15 +462,13 @@ impl Participant {
             tx.port.set_priority(0);
         }
         let calls = tx.calls;
-        let mut has_events = false;
         if paced {
             tx.arm(timers);
-            has_events = self.tell_of_room();
         }
         if calls > 0 {
             port.flush();
         }
-        Progress { calls, more: self.schedule.has_work(lowest), has_events }
+        Progress { calls, more: self.schedule.has_work(lowest), has_events: paced && self.tell_of_room() }
     }
 
     /// Creates a writer, announces it, and matches it with the first of the readers that are known; [`Participant::match_more`]
