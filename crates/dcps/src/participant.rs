@@ -185,11 +185,7 @@ impl DomainParticipant {
         lowest: TxClass,
         budget: usize,
     ) -> Progress {
-        let progress = self.core.poll_transmit(now, port, lowest, budget);
-        if progress.has_events {
-            self.handle_events(now);
-        }
-        progress
+        self.core.poll_transmit(now, port, lowest, budget)
     }
 
     /// The next entity with news, and of which kinds.

@@ -167,8 +167,6 @@ pub struct Progress {
     pub calls: usize,
     /// There is more of the classes that were asked for.
     pub more: bool,
-    /// It has come of it that a write has room which waits for some.
-    pub has_events: bool,
 }
 
 /// One participant.
@@ -444,10 +442,7 @@ impl Participant {
                     work = Work::Push(last);
                     done
                 }
-                Work::Liveliness(index) => writers.get_mut(index.0).is_none_or(|writer| {
-                    writer.send_liveliness(&mut tx);
-                    true
-                }),
+                Work::Liveliness(index) => tell_alive(&mut tx, writers, index),
             };
             if paced && tx.end_turn(work) {
                 continue;
@@ -464,11 +459,12 @@ impl Participant {
         let calls = tx.calls;
         if paced {
             tx.arm(timers);
+            self.tell_of_room(now);
         }
         if calls > 0 {
             port.flush();
         }
-        Progress { calls, more: self.schedule.has_work(lowest), has_events: paced && self.tell_of_room() }
+        Progress { calls, more: self.schedule.has_work(lowest) }
     }
 
     /// Creates a writer, announces it, and matches it with the first of the readers that are known; [`Participant::match_more`]
@@ -747,6 +743,14 @@ fn acknowledge(
         }
         !reader.acks_queued
     })
+}
+
+/// Says that a writer is alive, which is all there is to it.
+fn tell_alive(tx: &mut Tx<'_>, writers: &mut Table<Writer>, index: WriterIndex) -> bool {
+    if let Some(writer) = writers.get_mut(index.0) {
+        writer.send_liveliness(tx);
+    }
+    true
 }
 
 /// Sends a writer's fresh changes. Returns whether all are out.

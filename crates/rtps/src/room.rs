@@ -16,19 +16,19 @@ impl Participant {
         }
     }
 
-    /// Tells of room that has come by sending alone: where that is paced, who acknowledges nothing makes none. Returns whether
-    /// there is any.
+    /// Tells of room that has come by sending alone: where that is paced, who acknowledges nothing makes none. Events are looked
+    /// at behind a timer.
     #[cold]
-    pub(crate) fn tell_of_room(&mut self) -> bool {
+    pub(crate) fn tell_of_room(&mut self, now: Time) {
         if !self.has_refused {
-            return false;
+            return;
         }
-        let Participant { writers, has_refused, .. } = self;
+        let Participant { writers, has_refused, timers, .. } = self;
         let refused = writers.iter_mut().filter(|(_, writer)| writer.has_refused());
         let have_room: Vec<_> =
             refused.filter_map(|(_, writer)| writer.takes_again().then_some(writer.index)).collect();
         *has_refused = writers.values().any(Writer::has_refused);
-        have_room.iter().for_each(|writer| self.push_event(Event::Acknowledged { writer: *writer }));
-        !have_room.is_empty()
+        have_room.iter().for_each(|writer| timers.set_heartbeat(now, *writer));
+        have_room.into_iter().for_each(|writer| self.push_event(Event::Acknowledged { writer }));
     }
 }
