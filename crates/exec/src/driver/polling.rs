@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::time::Duration as StdDuration;
 
 use taut_base::{Duration, Error, Result, Time};
-use taut_lock::{Mutex, thread_id};
+use taut_lock::{Mutex, has_fixed_priority, thread_id};
 
 use crate::clock::monotonic_now;
 use crate::driver::driving::Driving;
@@ -64,6 +64,8 @@ pub(crate) struct Polling {
     /// The thread that polled last, and until when what is known of it holds: whether it is to rest, and how much.
     poller: AtomicU32,
     known_until: AtomicI64,
+    /// Had it a real-time policy then?
+    is_fixed: AtomicBool,
     is_to_rest: AtomicBool,
     rest: Mutex<Option<Rest>>,
     /// It polls now, and rests.
@@ -105,6 +107,20 @@ impl Polling {
         self.poller.load(Ordering::Relaxed) == thread_id() && now.0 < self.known_until.load(Ordering::Relaxed)
     }
 
+    /// Learns anew what was known for a while. The kernel's files are not read again for one that has the policy that it had:
+    /// what it looks for would wait for that.
+    #[cold]
+    fn learn_again(&self, now: Time) {
+        let is_same = self.poller.load(Ordering::Relaxed) == thread_id()
+            && self.is_fixed.load(Ordering::Relaxed) == has_fixed_priority();
+        if is_same {
+            self.known_until.store((now + LEARNS_AGAIN).0, Ordering::Relaxed);
+        } else {
+            self.learn_poller(now);
+            self.begin(now);
+        }
+    }
+
     /// The calling thread polls from now on, as far as it is known.
     fn begin(&self, now: Time) {
         let rests = self.is_to_rest.load(Ordering::Relaxed);
@@ -117,6 +133,7 @@ impl Polling {
     /// Learns whether the calling thread is to rest.
     #[cold]
     fn learn_poller(&self, now: Time) {
+        self.is_fixed.store(has_fixed_priority(), Ordering::Relaxed);
         let throttle = Throttle::of_this_thread();
         if self.learn(thread_id(), throttle.as_ref(), now)
             && let Some(throttle) = throttle
@@ -230,8 +247,7 @@ impl Inner {
     pub fn poll(&self, mut now: Time) -> (Readable, Option<Time>) {
         self.holding.look_always();
         if !self.polling.knows(now) {
-            self.polling.learn_poller(now);
-            self.polling.begin(now);
+            self.polling.learn_again(now);
         }
         let known_until = Time(self.polling.known_until.load(Ordering::Relaxed));
         let mut gives_way_at = self.polling.gives_way_at(now);
