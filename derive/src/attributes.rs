@@ -1,6 +1,6 @@
 //! Reads the `#[dds(..)]` attributes of types, members and variants.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::meta::ParseNestedMeta;
 use syn::{
@@ -221,6 +221,20 @@ pub fn bounds_fit(krate: &Path, ty: &Type, bounds: &TokenStream) -> TokenStream 
             <[usize]>::len(#bounds) <= <#ty as #krate::Cdr>::BOUNDS,
             "a bound says nothing here: strings, sequences and maps take one each, from the outside in"
         )
+    }
+}
+
+/// Assertions about a type without parameters, in an implementation of it, as what they are of may be called `Self`.
+pub fn asserted(ident: &Ident, checks: &[TokenStream]) -> TokenStream {
+    if checks.is_empty() {
+        return TokenStream::new();
+    }
+    quote! {
+        const _: () = {
+            trait __Fits { const FITS: (); }
+            impl __Fits for #ident { const FITS: () = { #(#checks;)* }; }
+            <#ident as __Fits>::FITS
+        };
     }
 }
 

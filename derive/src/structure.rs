@@ -5,7 +5,7 @@ use quote::quote;
 use syn::{DataStruct, DeriveInput, Error, Index, Member, Path, Result, Type};
 
 use crate::attributes::{
-    Extensibility, MemberAttributes, TypeAttributes, argument_of, bounds_fit, check_id, with_bounds,
+    Extensibility, MemberAttributes, TypeAttributes, argument_of, asserted, bounds_fit, check_id, with_bounds,
 };
 
 /// A member as the code below needs it.
@@ -145,12 +145,11 @@ impl<'a> Structure<'a> {
             return TokenStream::new();
         }
         let bounded = self.fields.iter().filter(|field| !field.attributes.bounds.is_empty());
-        let bounds = bounded.map(|Field { ty, attributes, .. }| {
-            let fit = bounds_fit(self.krate, ty, &attributes.bounds_tokens());
-            quote!(const _: () = #fit;)
-        });
+        let bounds = bounded
+            .map(|Field { ty, attributes, .. }| bounds_fit(self.krate, ty, &attributes.bounds_tokens()));
+        let bounds = asserted(&input.ident, &bounds.collect::<Vec<_>>());
         let base = self.base.as_ref().map(|(_, base)| self.base_checks(base));
-        quote!(#(#bounds)* #base)
+        quote!(#bounds #base)
     }
 
     fn base_checks(&self, base: &Type) -> TokenStream {

@@ -7,7 +7,7 @@ use syn::{
     Variant,
 };
 
-use crate::attributes::{Extensibility, MemberAttributes, TypeAttributes, bounds_fit, check_id};
+use crate::attributes::{Extensibility, MemberAttributes, TypeAttributes, asserted, bounds_fit, check_id};
 
 /// A variant as the code below needs it.
 struct Case<'a> {
@@ -395,11 +395,9 @@ impl Union<'_> {
 
     /// What only the compiler can see: which bounds the values take.
     fn checks(&self) -> TokenStream {
-        let checks = self.cases.iter().filter_map(|case| {
-            let fit = bounds_fit(self.krate, case.value?.1, &case.bounds);
-            Some(quote!(const _: () = #fit;))
-        });
-        quote!(#(#checks)*)
+        let checks =
+            self.cases.iter().filter_map(|case| Some(bounds_fit(self.krate, case.value?.1, &case.bounds)));
+        asserted(self.ident, &checks.collect::<Vec<_>>())
     }
 
     fn cdr(&self) -> TokenStream {

@@ -14,6 +14,9 @@ use crate::{Cdr, CdrError, Encoder, Endian, Extensibility, Representation, Resul
 /// structures, too high lets a few bytes cost much time.
 const MAX_EMPTY_ELEMENTS: usize = 4_096;
 
+/// What an optional member of XCDR1 takes at least: the header of a parameter. *Units*: bytes.
+const PARAMETER: usize = 4;
+
 /// A checked cursor over the bytes of a value.
 ///
 /// ```
@@ -357,12 +360,13 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Did the sender's older type end before the next member of an appendable structure, which `skip` goes past?
+    /// Did the sender's older type end before the next member of an appendable structure, of at least `min` bytes, which
+    /// `skip` goes past?
     ///
     /// XCDR1 has no delimiters, so there only the outermost structure can tell. What fills the submessage up to 4 bytes
     /// is no member, if one takes more: not all senders count it in the options.
     #[inline]
-    fn is_over(&mut self, skip: impl FnOnce(&mut Self) -> Result<()>) -> bool {
+    fn is_over(&mut self, min: usize, skip: impl FnOnce(&mut Self) -> Result<()>) -> bool {
         let rest = self.remaining();
         if rest >= 4 {
             return false;
@@ -370,7 +374,8 @@ impl<'a> Decoder<'a> {
         let is_over = match self.representation {
             Representation::Xcdr2 => rest == 0,
             Representation::Xcdr1 if self.depth > 1 => false,
-            Representation::Xcdr1 => rest == 0 || skip(&mut Decoder { ..*self }) == Err(CdrError::EndOfData),
+            Representation::Xcdr1 if rest == 0 || rest < min => true,
+            Representation::Xcdr1 => skip(&mut Decoder { ..*self }) == Err(CdrError::EndOfData),
         };
         if is_over {
             self.pos = self.data.len();
@@ -386,12 +391,12 @@ impl<'a> Decoder<'a> {
 
     /// Reads the next member of an appendable structure, or gives its initial value if it was not sent.
     pub fn appended<T: Cdr>(&mut self) -> Result<T> {
-        if self.is_over(T::skip) { Ok(T::initial()) } else { T::decode(self) }
+        if self.is_over(T::MIN_SIZE, T::skip) { Ok(T::initial()) } else { T::decode(self) }
     }
 
     /// Reads the next member of an appendable structure into `value`, or gives it its initial value if it was not sent.
     pub fn appended_into<T: Cdr>(&mut self, value: &mut T) -> Result<()> {
-        if self.is_over(T::skip) {
+        if self.is_over(T::MIN_SIZE, T::skip) {
             *value = T::initial();
             return Ok(());
         }
@@ -400,23 +405,31 @@ impl<'a> Decoder<'a> {
 
     /// As [`Decoder::appended`] for an optional member.
     pub fn appended_optional<T: Cdr>(&mut self, id: u32) -> Result<Option<T>> {
-        if self.is_over(|input| input.skip_optional::<T>(id)) { Ok(None) } else { self.optional(id) }
+        if self.is_over(PARAMETER, |input| input.skip_optional::<T>(id)) {
+            Ok(None)
+        } else {
+            self.optional(id)
+        }
     }
 
     /// Reads the next member of an appendable structure, or takes its initial value if it was not sent, and writes its key
     /// members.
     pub fn recode_appended_key<T: Cdr>(&mut self, bounds: &[usize], out: &mut Encoder<'_>) -> Result<()> {
-        if self.is_over(T::skip) { T::initial().encode_key(out) } else { T::recode_key(self, bounds, out) }
+        if self.is_over(T::MIN_SIZE, T::skip) {
+            T::initial().encode_key(out)
+        } else {
+            T::recode_key(self, bounds, out)
+        }
     }
 
     /// Goes past the next member of an appendable structure, if it was sent.
     pub fn skip_appended<T: Cdr>(&mut self) -> Result<()> {
-        if self.is_over(T::skip) { Ok(()) } else { T::skip(self) }
+        if self.is_over(T::MIN_SIZE, T::skip) { Ok(()) } else { T::skip(self) }
     }
 
     /// As [`Decoder::skip_appended`] for an optional member.
     pub fn skip_appended_optional<T: Cdr>(&mut self, id: u32) -> Result<()> {
-        let is_over = self.is_over(|input| input.skip_optional::<T>(id));
+        let is_over = self.is_over(PARAMETER, |input| input.skip_optional::<T>(id));
         if is_over { Ok(()) } else { self.skip_optional::<T>(id) }
     }
 

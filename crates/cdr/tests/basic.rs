@@ -201,6 +201,30 @@ fn members_are_trimmed_before_padding_that_nobody_tells_of() {
         assert_eq!(from_payload::<New>(&old).as_ref(), Ok(&two), "{padding} bytes");
         assert_eq!(from_key_payload::<New>(&old), Ok(New { a: 7, b: 9, ..New::default() }));
     }
+    // No byte of padding is taken for the member's.
+    #[derive(DdsType, Debug, Default, PartialEq)]
+    #[dds(bit_bound = 8, crate = taut_cdr)]
+    enum Kind {
+        #[default]
+        One = 1,
+    }
+    #[derive(DdsType, Debug, Default, PartialEq)]
+    #[dds(final, crate = taut_cdr)]
+    struct Part {
+        kind: Kind,
+        x: u32,
+    }
+    #[derive(DdsType, Debug, Default, PartialEq)]
+    #[dds(appendable, crate = taut_cdr)]
+    struct OfKind {
+        a: u8,
+        part: Part,
+    }
+    for padding in 0..4 {
+        let old = [&[0, 1, 0, 0, 7][..], &[0, 0, 0][..padding]].concat();
+        let expected = OfKind { a: 7, ..OfKind::default() };
+        assert_eq!(from_payload::<OfKind>(&old), Ok(expected), "{padding} bytes");
+    }
     // Its least size tells neither of what is appendable itself nor of what is external.
     #[derive(DdsType, Debug, Default, PartialEq)]
     #[dds(appendable, crate = taut_cdr)]
@@ -305,4 +329,39 @@ fn plain_is_seen_in_place() {
     assert_eq!(view::<Point>(&room[4..4 + out.len()]), Ok(&point));
     room[8..8 + out.len()].copy_from_slice(&out);
     assert_eq!(view::<Point>(&room[8..8 + out.len()]), Err(CdrError::NotInPlace));
+}
+
+#[test]
+fn a_type_may_call_itself_by_no_name() {
+    #[derive(DdsType, Debug, Clone, PartialEq)]
+    #[dds(union, discriminator = i32, final, crate = taut_cdr)]
+    enum Tree {
+        #[dds(case = 1)]
+        Leaf(i32),
+        #[dds(case = 2)]
+        Node(Vec<Self>),
+    }
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(final, crate = taut_cdr)]
+    struct Directory {
+        #[dds(bound = 8)]
+        entries: Vec<Self>,
+        #[dds(bound = Self::MOST)]
+        name: String,
+    }
+    impl Directory {
+        const MOST: usize = 4;
+    }
+    let tree = Tree::Node(vec![Tree::Leaf(7), Tree::Node(Vec::new())]);
+    let inner = Directory { entries: Vec::new(), name: "bin".into() };
+    let directory = Directory { entries: vec![inner], name: "usr".into() };
+    for representation in REPRESENTATIONS {
+        let (mut of_tree, mut of_directory) = (Vec::new(), Vec::new());
+        to_payload(&tree, representation, &mut of_tree).unwrap();
+        to_payload(&directory, representation, &mut of_directory).unwrap();
+        assert_eq!(from_payload(&of_tree).as_ref(), Ok(&tree));
+        assert_eq!(from_payload(&of_directory).as_ref(), Ok(&directory));
+    }
+    let long = Directory { entries: Vec::new(), name: "local".into() };
+    assert!(to_payload(&long, Representation::Xcdr2, &mut Vec::new()).is_err());
 }

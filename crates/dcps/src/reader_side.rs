@@ -386,7 +386,11 @@ impl ReaderSide {
 
     /// Does the writer of a lane wait for room?
     pub fn is_awaited(&self) -> bool {
-        self.sources.iter().any(|source| source.lane.lane().wants_readers())
+        let is_wanted = |source: &Source| {
+            let lane = source.lane.lane();
+            lane.is_awaited() || lane.calls_readers() && source.is_ready()
+        };
+        self.sources.iter().any(is_wanted)
     }
 
     /// Does a change wait in the protocol for room?

@@ -91,11 +91,11 @@ impl<T: BuiltinData> BuiltinReader<T> {
                 participant.discovery_changes() != seen
             })?;
             // The three topics change together.
-            let mut seen = self.seen.borrow_mut();
-            seen.changes = Some(self.changes()?);
-            if self.look() != seen.known {
+            let changes = self.changes()?;
+            if self.look() != self.seen.borrow().known {
                 return Ok(());
             }
+            self.seen.borrow_mut().changes = Some(changes);
         }
     }
 

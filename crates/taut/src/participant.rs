@@ -276,7 +276,8 @@ impl Publisher {
     /// Says that several writes follow: until [`Publisher::resume_publications`], for a second at most (with
     /// [`crate::Driver::Inline`] until a call finds it over), what its writers write may wait for what comes next, so that
     /// they share datagrams and leave by one call. What readers on this machine get past the network does not wait, nor do
-    /// disposals and what has a TRANSPORT_PRIORITY. DCPS 1.4 §2.2.2.4.1.8.
+    /// disposals and what has a TRANSPORT_PRIORITY; and what waits goes with whatever else there is to send. DCPS 1.4
+    /// §2.2.2.4.1.8.
     pub fn suspend_publications(&self) {
         self.suspension.set(true);
     }

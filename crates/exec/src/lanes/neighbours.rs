@@ -580,7 +580,8 @@ impl Inner {
             Message::End { writer, reader } => {
                 // Its reader may have lost a match that our writer knows of still, and find it again.
                 if self.on_end(from, (writer, reader), None) && ours(writer) {
-                    self.offer_later(writer, reader);
+                    self.want(writer, reader);
+                    self.return_to(reader.prefix, Some(from.since));
                 }
             }
         }

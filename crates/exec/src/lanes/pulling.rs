@@ -86,7 +86,7 @@ mod tests {
         for n in 0..SAMPLES {
             write(&executor, &mut outlet, n);
             if before < is_called() {
-                let is_wanted = || outlet.lane.as_ref().is_some_and(|lane| lane.lane().wants_readers());
+                let is_wanted = || outlet.lane.as_ref().is_some_and(|lane| lane.lane().calls_readers());
                 while is_wanted() && door.side().cache.unread_count() <= n as usize {
                     assert!(monotonic_now() < limit, "nobody has come for {n}");
                     std::thread::yield_now();

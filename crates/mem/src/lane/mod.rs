@@ -162,9 +162,9 @@ impl Lane {
         self.header()[AT_WAITING].load(Ordering::Relaxed) == WAITS
     }
 
-    /// Does it, or does it want readers to read on that it would overtake?
-    pub fn wants_readers(&self) -> bool {
-        self.header()[AT_WAITING].load(Ordering::Relaxed) != 0
+    /// Does it call readers that it would overtake, to read what is there?
+    pub fn calls_readers(&self) -> bool {
+        self.header()[AT_WAITING].load(Ordering::Relaxed) == CALLS
     }
 
     /// Has the writer gone for good? What it had written can still be read.

@@ -57,7 +57,7 @@ impl Peephole {
     /// Does the writer want readers to read on?
     #[inline]
     pub fn wants_readers(&self) -> bool {
-        self.lane.wants_readers()
+        self.lane.is_awaited() || self.lane.calls_readers() && self.shows()
     }
 }
 

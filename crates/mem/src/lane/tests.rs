@@ -655,7 +655,8 @@ fn who_wants_all_is_called_before_it_is_overtaken() {
             writer.push(&meta(n), &[]).unwrap();
             if writer.take_call() {
                 calls.push(n);
-                assert!(reader.lane().wants_readers() && !reader.lane().is_awaited());
+                assert!(reader.lane().calls_readers() && !reader.lane().is_awaited());
+                assert!(reader.peephole().wants_readers());
             }
         }
         let are_called = wants_all && !reliable;
@@ -664,6 +665,7 @@ fn who_wants_all_is_called_before_it_is_overtaken() {
             take(&mut reader);
         }
         reader.publish_unawaited();
+        assert!(!reader.peephole().wants_readers(), "there is nothing to read");
         (48..64).for_each(|n| writer.push(&meta(n), &[]).unwrap());
         assert!(!writer.take_call(), "it has read on");
         writer.await_readers(true);

@@ -13,6 +13,8 @@ pub(super) struct Hurried {
     last: SequenceNumber,
     /// How often more the heartbeat timer asks for it soon.
     asks_left: u32,
+    /// There was none for any change, and nobody has told of some since.
+    waits: bool,
 }
 
 impl Writer {
@@ -131,7 +133,7 @@ impl Writer {
         if self.hurried.last == self.last {
             return None;
         }
-        self.hurried = Hurried { last: self.last, asks_left: limits::ASKS_FOR_ROOM };
+        (self.hurried.last, self.hurried.asks_left) = (self.last, limits::ASKS_FOR_ROOM);
         self.ask_for_acknowledgements();
         let soon = now + limits::HEARTBEAT_FOR_ROOM;
         let has_backed_off = self.heartbeat_at != Time::NEVER && self.heartbeat_at > soon;
@@ -141,17 +143,21 @@ impl Writer {
         })
     }
 
-    /// Has a write found no room since the last change?
-    pub(crate) fn has_refused(&self) -> bool {
-        self.hurried.last == self.last && self.last > SequenceNumber::ZERO
+    /// A write has found no room. Returns whether there is none for any change, rather than for one of its instance.
+    pub(crate) fn note_refused(&mut self) -> bool {
+        self.hurried.waits = !self.has_room();
+        self.hurried.waits
     }
 
-    /// The same, and there is room now. Forgets it.
+    /// Did a write find none for any change, and was not told of some since?
+    pub(crate) fn has_refused(&self) -> bool {
+        self.hurried.waits
+    }
+
+    /// The same, and there is room now: it is told.
     pub(crate) fn takes_again(&mut self) -> bool {
-        let takes = self.has_refused() && self.has_room();
-        if takes {
-            self.hurried = Hurried::default();
-        }
+        let takes = self.hurried.waits && self.has_room();
+        self.hurried.waits &= !takes;
         takes
     }
 

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::time::SystemTime;
 
 use super::finding::{Finding, Lasts, Mend, Write};
 use super::system::{System, bytes};
@@ -39,7 +40,8 @@ pub fn check(system: &System, locks: Locks, prefault: usize) -> Vec<Finding> {
 pub fn local_directory(directory: &Path) -> Finding {
     let name = "local directory";
     // As long as the name of a participant's socket, and none that a participant takes for one that was left.
-    let path = directory.join(format!("taut-doctor-{:026}.sock", std::process::id()));
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let path = directory.join(format!("taut-doctor-{now:026}.sock"));
     let error = match UnixListener::bind(&path) {
         Ok(_) => {
             let _ = std::fs::remove_file(&path);
