@@ -271,9 +271,8 @@ impl<T: DdsType> DataReader<T> {
     /// for _ in 0..2_000 {
     ///     writer.write(&Hello { text: "hello".into() })?;
     /// }
-    /// // Nobody takes them, and a best-effort reader holds up no writer.
+    /// // A best-effort reader holds up no writer: what comes faster than anybody moves it to the reader is lost, and counted.
     /// let lost = reader.sample_lost_status().total_count as usize;
-    /// assert!(lost > 0);
     /// assert_eq!(reader.take()?.len(), 2_000 - lost);
     /// # Ok(())
     /// # }

@@ -16,7 +16,7 @@ use crate::driver::drive::HEARS_AFTER;
 use crate::driver::role::Claim;
 use crate::driver::watch::Readable;
 use crate::executor::Inner;
-use crate::executor_tests::{config, endpoint, executor, take, with_both_ends, write};
+use crate::executor_tests::{config, endpoint, inline, take, with_both_ends, write};
 use crate::{Driver, Executor, ExecutorConfig};
 
 /// The socket of samples that nobody looks at but by the kernel: the other one is that of critical ones.
@@ -195,7 +195,7 @@ fn who_has_news_to_tell_and_may_sleep_else_hears_all_sockets_of_the_user() {
 /// It may begin to want it as another user has come for it already.
 #[test]
 fn who_wants_the_role_of_the_background_thread_keeps_no_other_awake() {
-    let (executor, ..) = executor();
+    let (executor, ..) = with_both_ends(inline(119));
     let inner = &executor.inner;
     while inner.glance(monotonic_now()).is_any() {
         executor.run_once(Some(Time(0))).unwrap();
@@ -206,7 +206,7 @@ fn who_wants_the_role_of_the_background_thread_keeps_no_other_awake() {
         let seen = inner.role.start_following();
         let ends = Instant::now() + std::time::Duration::from_millis(200);
         scope.spawn(move || inner.role.follow_wanting(seen, Some(ends), || ()));
-        while !inner.role.is_wanted() {
+        while !inner.role.is_wanted() && monotonic_now() < until {
             std::thread::yield_now();
         }
         let before = inner.watch.calls();
