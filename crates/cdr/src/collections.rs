@@ -228,33 +228,21 @@ impl<T: Cdr, const N: usize> Cdr for [T; N] {
     }
 }
 
-/// What ordered and hashed maps share.
+/// Writes a value, or what is key in it.
+type Write<T> = fn(&T, &mut Encoder<'_>) -> Result<()>;
+
+/// What ordered and hashed maps share: an entry is written by these two, of the sample or of what is key.
 fn encode_map<'m, K: Cdr + 'm, V: Cdr + 'm>(
     length: usize,
     entries: impl Iterator<Item = (&'m K, &'m V)>,
     out: &mut Encoder<'_>,
+    (write_key, write_value): (Write<K>, Write<V>),
 ) -> Result<()> {
     out.collection(K::PRIMITIVE && V::PRIMITIVE, |out| {
         out.put_length(length)?;
         for (key, value) in entries {
-            key.encode(out)?;
-            value.encode(out)?;
-        }
-        Ok(())
-    })
-}
-
-/// The key form of `encode_map`.
-fn encode_key_map<'m, K: Cdr + 'm, V: Cdr + 'm>(
-    length: usize,
-    entries: impl Iterator<Item = (&'m K, &'m V)>,
-    out: &mut Encoder<'_>,
-) -> Result<()> {
-    out.collection(K::PRIMITIVE && V::PRIMITIVE, |out| {
-        out.put_length(length)?;
-        for (key, value) in entries {
-            key.encode_key(out)?;
-            value.encode_key(out)?;
+            write_key(key, out)?;
+            write_value(value, out)?;
         }
         Ok(())
     })
@@ -271,10 +259,10 @@ fn decode_map<K: Cdr, V: Cdr>(input: &mut Decoder<'_>, mut insert: impl FnMut(K,
     })
 }
 
+/// The same of what is key, which may take no byte where the whole does.
 fn decode_key_map<K: Cdr, V: Cdr>(input: &mut Decoder<'_>, mut insert: impl FnMut(K, V)) -> Result<()> {
     input.collection(K::PRIMITIVE && V::PRIMITIVE, |input| {
-        let count = input.take_count(0)?;
-        for _ in 0..count {
+        for _ in 0..input.take_count(0)? {
             let key = K::decode_key(input)?;
             insert(key, V::decode_key(input)?);
         }
@@ -296,7 +284,7 @@ impl<K: Cdr + Ord, V: Cdr> Cdr for BTreeMap<K, V> {
     const BOUNDS: usize = V::BOUNDS.saturating_add(1);
 
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
-        encode_map(self.len(), self.iter(), out)
+        encode_map(self.len(), self.iter(), out, (K::encode, V::encode))
     }
     fn decode(input: &mut Decoder<'_>) -> Result<Self> {
         let mut map = BTreeMap::new();
@@ -310,7 +298,7 @@ impl<K: Cdr + Ord, V: Cdr> Cdr for BTreeMap<K, V> {
         BTreeMap::new()
     }
     fn encode_key(&self, out: &mut Encoder<'_>) -> Result<()> {
-        encode_key_map(self.len(), self.iter(), out)
+        encode_map(self.len(), self.iter(), out, (K::encode_key, V::encode_key))
     }
     fn decode_key(input: &mut Decoder<'_>) -> Result<Self> {
         let mut map = BTreeMap::new();
@@ -339,7 +327,7 @@ fn encode_key_map_in_order<'m, K: Cdr + 'm, V: Cdr + 'm>(
     });
     let mut entries = with_bytes.collect::<Result<Vec<_>>>()?;
     entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-    encode_key_map(entries.len(), entries.iter().map(|(_, entry)| *entry), out)
+    encode_map(entries.len(), entries.iter().map(|(_, entry)| *entry), out, (K::encode_key, V::encode_key))
 }
 
 /// Like the ordered map; the order of the entries on the wire is that of the hasher, in a key hash that of their bytes.
@@ -349,7 +337,7 @@ impl<K: Cdr + Eq + Hash, V: Cdr, S: BuildHasher + Default> Cdr for HashMap<K, V,
     const BOUNDS: usize = V::BOUNDS.saturating_add(1);
 
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
-        encode_map(self.len(), self.iter(), out)
+        encode_map(self.len(), self.iter(), out, (K::encode, V::encode))
     }
     fn decode(input: &mut Decoder<'_>) -> Result<Self> {
         let mut map = HashMap::default();
@@ -366,7 +354,7 @@ impl<K: Cdr + Eq + Hash, V: Cdr, S: BuildHasher + Default> Cdr for HashMap<K, V,
         if out.is_key_hash() {
             return encode_key_map_in_order(self.iter(), out);
         }
-        encode_key_map(self.len(), self.iter(), out)
+        encode_map(self.len(), self.iter(), out, (K::encode_key, V::encode_key))
     }
     fn decode_key(input: &mut Decoder<'_>) -> Result<Self> {
         let mut map = HashMap::default();

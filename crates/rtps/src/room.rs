@@ -40,10 +40,8 @@ impl Participant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history_cache::ChangeKind;
-    use crate::writer::{MulticastChoice, NewChange, ReaderProxy};
+    use crate::writer::{MulticastChoice, NewChange, ReaderProxy, change};
     use taut_base::{EntityId, Guid, GuidPrefix, InstanceHandle, Locator};
-    use taut_mem::Bytes;
     use taut_qos::{EndpointQos, History, ReliabilityKind};
 
     /// A reliable KEEP_ALL writer with so many samples of an instance, and a reader that acknowledges nothing.
@@ -59,23 +57,14 @@ mod tests {
         writer
     }
 
-    fn change() -> NewChange {
-        NewChange {
-            kind: ChangeKind::Alive,
-            instance: InstanceHandle([7; 16]),
-            source_timestamp: None,
-            payload: Bytes::new(),
-            number: None,
-            in_lane: false,
-            called: Time::default(),
-        }
-    }
-
     #[test]
     fn who_waits_for_its_instance_is_not_told_of_room_for_others() {
         for (of_each, waits) in [(1, false), (2, true)] {
             let mut writer = writer(of_each);
-            while writer.write(Time(1), &mut change()).is_ok() {}
+            while writer
+                .write(Time(1), &mut NewChange { instance: InstanceHandle([7; 16]), ..change() })
+                .is_ok()
+            {}
             assert_eq!(writer.note_refused(), waits);
             writer.ask_for_room(Time(1));
             assert!(!writer.takes_again(), "there is none");

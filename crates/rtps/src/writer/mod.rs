@@ -80,6 +80,20 @@ pub struct NewChange {
     pub called: Time,
 }
 
+/// One without anything, for tests.
+#[cfg(test)]
+pub(crate) fn change() -> NewChange {
+    NewChange {
+        kind: ChangeKind::Alive,
+        instance: InstanceHandle::NIL,
+        source_timestamp: None,
+        payload: Bytes::new(),
+        number: None,
+        in_lane: false,
+        called: Time::default(),
+    }
+}
+
 /// The history is full of changes that a reliable reader has not acknowledged or, with KEEP_LAST and max_samples, of the
 /// last ones of instances.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

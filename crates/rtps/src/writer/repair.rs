@@ -491,7 +491,7 @@ mod tests {
     use crate::WriterIndex;
     use crate::history_cache::ChangeKind;
     use crate::message::Message;
-    use crate::writer::{Acknowledged, MulticastChoice, NewChange};
+    use crate::writer::{Acknowledged, MulticastChoice, NewChange, change};
     use taut_base::{Duration, GuidPrefix, InstanceHandle, ProtocolVersion, VendorId};
     use taut_mem::Bytes;
     use taut_port::Loopback;
@@ -715,18 +715,6 @@ mod tests {
         ask(&mut writer, 2, 40);
         ask(&mut writer, 3, 50);
         assert_eq!(sent(&writer), 190, "what it asks for takes the place of what waited");
-    }
-
-    fn change() -> NewChange {
-        NewChange {
-            kind: ChangeKind::Alive,
-            instance: InstanceHandle::NIL,
-            source_timestamp: None,
-            payload: Bytes::new(),
-            number: None,
-            in_lane: false,
-            called: Time::default(),
-        }
     }
 
     #[test]
