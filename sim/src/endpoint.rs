@@ -27,7 +27,7 @@ impl TopicSpec {
 
     fn type_support(&self, filter: Option<ContentFilter>) -> TypeSupport {
         let key_hash = self.keyed.then_some(key_hash as _);
-        TypeSupport { type_name: self.type_name.clone(), key_hash, other_key_hash: None, filter }
+        TypeSupport { type_name: self.type_name.clone(), key_hash, filter, ..TypeSupport::default() }
     }
 }
 

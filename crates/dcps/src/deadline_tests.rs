@@ -151,8 +151,7 @@ fn one_step_looks_at_a_bounded_number() {
 
 /// A reader's side that reads one lane.
 fn side() -> (ReaderSide, LaneWriter) {
-    let type_support =
-        TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter: None };
+    let type_support = TypeSupport { type_name: "Number".into(), ..TypeSupport::default() };
     let mut side = ReaderSide::new(&qos(), &type_support);
     let lane = Arc::new(Lane::create(Region::heap(Lane::size(8, 0)), 8));
     let lane_writer = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));

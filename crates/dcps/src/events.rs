@@ -68,18 +68,13 @@ impl DomainParticipant {
                 self.tell(Entity::Reader(reader), StatusMask::REQUESTED_INCOMPATIBLE_QOS);
             }
             Event::InconsistentTopic { topic, local_type, remote, remote_type } => {
-                let whose = self.core.named(remote);
-                let types = if remote_type == local_type {
-                    "one side's type has a key, the other's has none".into()
-                } else {
-                    format!("its type is {}, here it is {local_type}", remote_type.escape_debug())
-                };
-                self.log_line(format!("topic {topic}: no match with {whose}: {types}"));
-                self.inconsistent_topics.entry(topic).or_default().count();
-                self.tell(Entity::Participant, StatusMask::INCONSISTENT_TOPIC);
+                self.on_inconsistent_topic(topic, &local_type, remote, &remote_type);
             }
             Event::LivelinessChanged { reader, writer, alive } => {
                 self.on_liveliness_changed(now, reader, writer, alive);
+            }
+            Event::DeliveredLate { reader, writer } => {
+                self.on_writer_gone(now, reader, writer, |_| StatusMask::NONE);
             }
             Event::LivelinessLost { writer } => {
                 let Some(entity) = self.writers.get_mut(&writer) else { return };
@@ -93,6 +88,18 @@ impl DomainParticipant {
             }
             Event::Acknowledged { writer } => self.tell(Entity::Writer(writer), StatusMask::NONE),
         }
+    }
+
+    fn on_inconsistent_topic(&mut self, topic: String, local_type: &str, remote: Guid, remote_type: &str) {
+        let whose = self.core.named(remote);
+        let types = if remote_type == local_type {
+            "one side's type has a key, the other's has none".into()
+        } else {
+            format!("its type is {}, here it is {local_type}", remote_type.escape_debug())
+        };
+        self.log_line(format!("topic {topic}: no match with {whose}: {types}"));
+        self.inconsistent_topics.entry(topic).or_default().count();
+        self.tell(Entity::Participant, StatusMask::INCONSISTENT_TOPIC);
     }
 
     /// Another participant's endpoint is found, or has changed.

@@ -87,8 +87,7 @@ mod tests {
 
     fn reliable(mut qos: DataReaderQos) -> ReaderSide {
         qos.reliability.kind = ReliabilityKind::Reliable;
-        let type_support =
-            TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter: None };
+        let type_support = TypeSupport { type_name: "Number".into(), ..TypeSupport::default() };
         ReaderSide::new(&qos, &type_support)
     }
 

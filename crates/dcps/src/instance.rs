@@ -16,19 +16,29 @@ use crate::list::{Chain, List, NIL, Slab};
 use crate::names::Names;
 use crate::sample_info::PayloadKind;
 use crate::states::{InstanceState, ViewState};
+use crate::type_support::KeyOf;
 
 /// Instances of a reader whose RESOURCE_LIMITS name no number. Lower and the state of instances without
 /// samples is forgotten early (they come back as NEW), higher and a peer that makes up keys gets more
 /// memory: an instance takes 0.3 kB and up to [`MAX_KEY_COPY`] of its key.
 pub const DEFAULT_MAX_INSTANCES: usize = 65_536;
 
-/// Payloads up to this size are copied to remember an instance's key; larger ones keep the buffer they
-/// came in. Lower and an instance without samples holds on to a frame, higher and it costs memory twice.
+/// Payloads up to this size are copied to remember an instance's key; of larger ones the key is taken out. Lower and more
+/// samples that are the first of an instance are decoded for that, higher and an instance takes more memory than its key.
 pub const MAX_KEY_COPY: usize = 4_096;
+
+/// Bytes of keys that are longer than that, at which a reader takes no more of them: what the others can take together.
+/// Lower and a type with long keys has fewer instances, higher and a peer that makes up keys gets more memory.
+pub const MAX_LONG_KEYS: usize = DEFAULT_MAX_INSTANCES * MAX_KEY_COPY;
 
 /// Where a sample stands among those of its instance with DESTINATION_ORDER BY_SOURCE_TIMESTAMP: by
 /// time; what is written at the same time has the same order at every reader (DCPS 1.4 §2.2.3.17).
 pub(crate) type SourceOrder = (Timestamp, Guid, SequenceNumber);
+
+/// What a key counts for [`MAX_LONG_KEYS`].
+fn long_key(key: &Bytes) -> usize {
+    if key.len() > MAX_KEY_COPY { key.len() } else { 0 }
+}
 
 /// OWNERSHIP EXCLUSIVE: a writer and its strength.
 pub(crate) type Owner = (i32, Guid);
@@ -55,7 +65,7 @@ pub(crate) struct Instance {
     pub(crate) view: ViewState,
     pub(crate) disposed_generations: u32,
     pub(crate) no_writers_generations: u32,
-    /// A payload that holds the key.
+    /// A payload that holds the key, in a buffer of its own.
     pub(crate) key: Bytes,
     pub(crate) key_kind: PayloadKind,
     /// Its samples, oldest first.
@@ -212,6 +222,8 @@ impl Instance {
 pub(crate) struct InstanceTable {
     by_handle: BTreeMap<InstanceHandle, u32>,
     pub(crate) names: Names,
+    /// How to take the key out of a sample.
+    pub(crate) key_of: Option<KeyOf>,
     slab: Slab<Instance>,
     idle: Chain,
     idle_alive: List,
@@ -220,6 +232,8 @@ pub(crate) struct InstanceTable {
     ended: usize,
     /// Of how many no more of the key is known than a hash.
     nameless: usize,
+    /// Bytes of keys longer than [`MAX_KEY_COPY`].
+    long_keys: usize,
     /// When finished instances are purged.
     pub(crate) purge: Due,
     /// When samples that came too soon are to come.
@@ -237,12 +251,14 @@ impl InstanceTable {
         InstanceTable {
             by_handle: BTreeMap::new(),
             names: Names::default(),
+            key_of: None,
             slab: Slab::new(),
             idle: Chain::default(),
             idle_alive: List::EMPTY,
             idle_not_alive: List::EMPTY,
             ended: 0,
             nameless: 0,
+            long_keys: 0,
             purge: Due::default(),
             separations: Due::default(),
             deadlines,
@@ -305,6 +321,15 @@ impl InstanceTable {
         self.slab.get(index)
     }
 
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Instance> {
+        self.slab.get_mut(index)
+    }
+
+    /// One above the highest index.
+    pub(crate) fn end(&self) -> u32 {
+        self.slab.end()
+    }
+
     pub(crate) fn at(&self, index: u32) -> &Instance {
         &self.slab[index]
     }
@@ -327,7 +352,11 @@ impl InstanceTable {
 
     /// Would [`InstanceTable::create`] succeed?
     pub(crate) fn has_room(&self) -> bool {
-        self.len() < self.limit.unwrap_or(DEFAULT_MAX_INSTANCES) || self.spare().is_some()
+        !self.is_full() || self.spare().is_some()
+    }
+
+    fn is_full(&self) -> bool {
+        self.len() >= self.limit.unwrap_or(DEFAULT_MAX_INSTANCES) || self.long_keys >= MAX_LONG_KEYS
     }
 
     /// Is there an instance to give up once its samples are taken?
@@ -354,7 +383,7 @@ impl InstanceTable {
         payload: &Bytes,
         kind: PayloadKind,
     ) -> Option<u32> {
-        if self.len() >= self.limit.unwrap_or(DEFAULT_MAX_INSTANCES) {
+        while self.is_full() {
             let spare = self.spare()?;
             self.remove(spare);
         }
@@ -379,13 +408,17 @@ impl InstanceTable {
 
     /// And this payload has its key.
     pub(crate) fn set_key(&mut self, index: u32, payload: &Bytes, kind: PayloadKind) {
-        let instance = &mut self.slab[index];
-        instance.key = match kind {
-            PayloadKind::Empty => return,
-            _ if payload.len() <= MAX_KEY_COPY => Bytes::copy_from(payload),
-            _ => payload.clone(),
+        let (key, kind) = match (kind, self.key_of) {
+            (PayloadKind::Empty, _) => return,
+            (PayloadKind::Data, Some(key_of)) if payload.len() > MAX_KEY_COPY => match key_of(payload) {
+                Some(key) => (key.into(), PayloadKind::Key),
+                None => return,
+            },
+            _ => (Bytes::copy_from(payload), kind),
         };
-        instance.key_kind = kind;
+        self.long_keys += long_key(&key);
+        let instance = &mut self.slab[index];
+        (instance.key, instance.key_kind) = (key, kind);
         self.nameless -= 1;
         self.names.add(index, instance);
     }
@@ -430,11 +463,76 @@ impl InstanceTable {
         self.leave_idle(index);
         self.ended -= usize::from(self.slab[index].ended);
         self.nameless -= usize::from(self.slab[index].key_kind == PayloadKind::Empty);
+        self.long_keys -= long_key(&self.slab[index].key);
         self.purge.cancel(index);
         self.separations.cancel(index);
         self.deadlines.end(index);
         self.by_handle.remove(&self.slab[index].handle);
         self.names.remove(&self.slab[index]);
         self.slab.remove(index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_qos::DataReaderQos;
+    use taut_rtps::history_cache::{CacheChange, ChangeKind};
+
+    use super::*;
+    use crate::reader_cache_tests::{change, handle};
+    use crate::{Insert, MAX_PAYLOAD_BYTES, ReaderCache, SampleRejectedReason};
+
+    fn long(kind: ChangeKind, instance: u8, len: usize) -> CacheChange {
+        CacheChange { payload: vec![instance; len].into(), ..change(kind, 1, instance, 1) }
+    }
+
+    fn keyed() -> ReaderCache {
+        let mut cache = ReaderCache::new(&DataReaderQos::default().keep_all(), true);
+        cache.instances.key_of = Some(|payload| payload.first().map(|key| vec![*key]));
+        cache
+    }
+
+    #[test]
+    fn an_instance_keeps_the_key_of_a_long_sample_and_not_the_sample() {
+        let mut cache = keyed();
+        for (instance, len, kept, kind) in
+            [(1, MAX_KEY_COPY, MAX_KEY_COPY, PayloadKind::Data), (2, MAX_KEY_COPY + 1, 1, PayloadKind::Key)]
+        {
+            cache.insert(Time(1), long(ChangeKind::Alive, instance, len), 0, None);
+            let (key, found) = cache.key_payload(handle(instance)).unwrap();
+            assert_eq!((key.len(), found), (kept, kind));
+            assert_eq!(cache.take_next().unwrap().payload.len(), len);
+        }
+        // So does the sample that tells of its end, whatever is behind the key.
+        cache.insert(Time(1), long(ChangeKind::NotAliveDisposed, 2, MAX_KEY_COPY + 1), 0, None);
+        let end = cache.take_next().unwrap();
+        assert_eq!((&end.payload[..], end.payload_kind), (&[2][..], PayloadKind::Key));
+        assert!(!cache.instances.has_nameless());
+    }
+
+    #[test]
+    fn long_keys_have_a_bound_together() {
+        let mut cache = keyed();
+        for instance in [1, 2] {
+            let end = long(ChangeKind::NotAliveDisposed, instance, MAX_LONG_KEYS / 2);
+            assert_eq!(cache.insert(Time(1), end, 0, None), Insert::Stored);
+        }
+        assert_eq!((cache.instances.has_room(), cache.instances.long_keys), (false, MAX_LONG_KEYS));
+        while cache.take_next().is_some() {}
+        let another = long(ChangeKind::NotAliveDisposed, 3, MAX_KEY_COPY + 1);
+        assert_eq!(cache.insert(Time(1), another, 0, None), Insert::Stored, "one that has ended makes room");
+        assert_eq!((cache.instance_count(), cache.instances.long_keys < MAX_LONG_KEYS), (2, true));
+    }
+
+    #[test]
+    fn ends_of_unknown_instances_count_among_the_bytes() {
+        let mut cache = keyed();
+        cache.insert(Time(1), change(ChangeKind::Alive, 1, 1, 1), 0, None);
+        cache.writer_gone(Time(1), change(ChangeKind::Alive, 2, 1, 1).writer_guid);
+        cache.bytes = MAX_PAYLOAD_BYTES;
+        let full = Insert::Rejected(SampleRejectedReason::RejectedBySamplesLimit);
+        let mut end =
+            |instance| cache.insert(Time(2), long(ChangeKind::NotAliveDisposed, instance, 9), 0, None);
+        assert_eq!((end(2), end(1)), (full, Insert::Stored));
     }
 }

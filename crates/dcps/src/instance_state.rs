@@ -1,48 +1,19 @@
 //! What ends an instance and what brings it back: the state chart of DCPS 1.4 §2.2.2.5.1.3.
 //!
-//! The part of the reader cache that handles dispose, unregister and writers that go. It must never drop
+//! The part of the reader cache that handles dispose and unregister; writers that go are in `leaving`. It must never drop
 //! data: what a state change costs is at most an older sample without data.
 
-use taut_base::{Guid, SequenceNumber, Time};
-use taut_mem::Bytes;
+use taut_base::Time;
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
 
+use crate::instance::MAX_KEY_COPY;
 use crate::list::NIL;
-use crate::reader_cache::{IgnoredReason, Insert, ReaderCache, source_order};
+use crate::reader_cache::{IgnoredReason, Insert, MAX_PAYLOAD_BYTES, ReaderCache, source_order};
 use crate::sample_info::PayloadKind;
 use crate::states::InstanceState;
 use crate::status::SampleRejectedReason;
 
 impl ReaderCache {
-    /// The writer has gone or is no longer alive: what only it wrote has no writers. Says whether a new sample tells that.
-    /// *Cost*: O(n log n) in the instances.
-    pub fn writer_gone(&mut self, now: Time, writer: Guid) -> bool {
-        self.settle_fresh();
-        self.unheard.forget(writer);
-        let mut is_told = false;
-        let mut next = self.instances.next_after(None);
-        while let Some(index) = next {
-            let instance = self.instances.at_mut(index);
-            let handle = instance.handle;
-            if instance.unregister(writer) {
-                self.lapse(index, now);
-                let marked = self.without_writers(now, index, || CacheChange {
-                    kind: ChangeKind::NotAliveUnregistered,
-                    writer_guid: writer,
-                    sequence_number: SequenceNumber::UNKNOWN,
-                    instance: None,
-                    source_timestamp: None,
-                    time: now,
-                    payload: Bytes::new(),
-                });
-                is_told |= marked == Some(Insert::Stored);
-                self.instances.settle(index);
-            }
-            next = self.instances.next_after(Some(handle));
-        }
-        is_told
-    }
-
     /// A dispose, an unregister, or both.
     pub(crate) fn insert_state(&mut self, now: Time, change: CacheChange, strength: i32) -> Insert {
         let handle = self.handle(&change);
@@ -52,6 +23,9 @@ impl ReaderCache {
         let known = self.instances.find(handle);
         if known.is_none() && !disposes {
             return Insert::Ignored(IgnoredReason::UnknownInstance);
+        }
+        if known.is_none() && self.bytes >= MAX_PAYLOAD_BYTES {
+            return Insert::Rejected(SampleRejectedReason::RejectedBySamplesLimit);
         }
         let Some(index) = known.or_else(|| self.create(handle, &change, strength)) else {
             return Insert::Rejected(SampleRejectedReason::RejectedByInstancesLimit);
@@ -78,15 +52,13 @@ impl ReaderCache {
         if self.exclusive && !instance.own(change.writer_guid, strength) {
             return Insert::Ignored(IgnoredReason::NotOwner);
         }
+        let order = source_order(change).filter(|_| self.by_source);
+        if order.is_some() && order < self.newest(index) {
+            return Insert::Ignored(IgnoredReason::OutOfOrder);
+        }
         self.end_separation(now, index);
         let instance = self.instances.at_mut(index);
-        if self.by_source {
-            let order = source_order(change);
-            if order.is_some() && order < instance.newest {
-                return Insert::Ignored(IgnoredReason::OutOfOrder);
-            }
-            instance.newest = order.max(instance.newest);
-        }
+        instance.newest = order.max(instance.newest);
         if instance.state == InstanceState::NotAliveDisposed {
             return Insert::Ignored(IgnoredReason::NothingNew);
         }
@@ -98,7 +70,7 @@ impl ReaderCache {
 
     /// If the instance is alive and has lost its last writer, it has none from now on; says what became
     /// of the sample that tells.
-    fn without_writers(
+    pub(crate) fn without_writers(
         &mut self,
         now: Time,
         index: u32,
@@ -123,7 +95,8 @@ impl ReaderCache {
         }
         let instance = self.instances.at(index);
         let mut kind = PayloadKind::Key;
-        if change.payload.is_empty() {
+        // Of a long one the instance has the key itself; behind that may be anything.
+        if change.payload.is_empty() || change.payload.len() > MAX_KEY_COPY {
             (change.payload, kind) = (instance.key.clone(), instance.key_kind);
         }
         let (older, last) = (instance.marker, instance.samples.tail);

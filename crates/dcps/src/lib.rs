@@ -21,6 +21,7 @@ mod instance;
 mod instance_state;
 mod lag;
 mod last;
+mod leaving;
 mod left_behind;
 mod lifespan;
 mod list;
@@ -68,4 +69,4 @@ pub use status::{
     SampleRejectedStatus, SlowReaderStatus, StatusKind, StatusMask, SubscriptionMatchedStatus,
 };
 pub use taut_rtps::NewChange as Write;
-pub use type_support::{ContentFilter, KeyHash, TypeSupport, instance_handle};
+pub use type_support::{ContentFilter, KeyHash, KeyOf, TypeSupport, instance_handle};

@@ -88,20 +88,21 @@ impl ReaderSide {
     #[inline]
     pub(crate) fn expire(&mut self, now: impl FnOnce() -> Time) {
         if self.cache.has_timeout() {
-            self.on_timeout(now());
+            self.on_timeout(now(), usize::MAX);
         }
     }
 
-    /// The same, with the time. What lies unread in a lane came before separations that end later.
-    pub(crate) fn on_timeout(&mut self, now: Time) {
+    /// The same, with the time, for so many samples at most. What lies unread in a lane came before separations that end
+    /// later.
+    pub(crate) fn on_timeout(&mut self, now: Time, most: usize) {
         let until = if self.cache.separation.is_on() { self.found_until(now) } else { now };
         self.cache.end_separations(until);
-        self.forget_old(now);
+        self.forget_old(now, most);
     }
 
     /// The same but for what waits for its separation. What waits in a lane for room may find some.
-    pub(crate) fn forget_old(&mut self, now: Time) {
-        if self.cache.forget_old(now) {
+    pub(crate) fn forget_old(&mut self, now: Time, most: usize) {
+        if self.cache.forget_old(now, most) {
             self.sources.iter_mut().for_each(|source| source.stalled = false);
         }
     }
@@ -135,7 +136,8 @@ impl ReaderCache {
     pub(crate) fn pass_over_expired(&mut self, change: &CacheChange) {
         let Some(index) = self.instances.find(self.handle(change)) else { return };
         let instance = self.instances.at(index);
-        if instance.state == InstanceState::Alive && instance.heeds(change.writer_guid) {
+        let counts = !self.exclusive || instance.heeds(change.writer_guid);
+        if instance.state == InstanceState::Alive && counts {
             self.lapse(index, change.time);
             self.await_next(index, change.time);
         }
@@ -172,6 +174,8 @@ impl DomainParticipant {
 
 #[cfg(test)]
 mod tests {
+    use taut_qos::DataReaderQos;
+
     use super::*;
     use crate::reader_cache_tests::{change, writer};
 
@@ -211,5 +215,45 @@ mod tests {
         assert_eq!(lifespans.end_of(Time(0), &ended), None);
         lifespans.set(writer(1), Duration::INFINITE);
         assert_eq!(end_of(&lifespans, 1, 2, 3), None);
+    }
+
+    #[test]
+    fn a_sample_that_is_too_old_shows_that_its_writer_keeps_the_deadline() {
+        const PERIOD: i64 = 100;
+        for exclusive in [false, true] {
+            let mut qos = DataReaderQos::default().keep_all().deadline(Duration(PERIOD));
+            if exclusive {
+                qos = qos.exclusive();
+            }
+            let mut cache = ReaderCache::new(&qos, true);
+            cache.insert(Time(0), change(ChangeKind::Alive, 1, 1, 1), 9, None);
+            let of_another = CacheChange { time: Time(PERIOD), ..change(ChangeKind::Alive, 2, 1, 1) };
+            cache.pass_over_expired(&of_another);
+            let missed = cache.look_at_deadlines(Time(PERIOD + 1), &mut 9).is_any();
+            assert_eq!(missed, exclusive, "another one counts unless it may not be heard");
+        }
+    }
+
+    #[test]
+    fn many_that_grow_old_together_go_in_steps() {
+        let mut cache = ReaderCache::new(&DataReaderQos::default().keep_all(), true);
+        for number in 1..=10 {
+            cache.insert(Time(0), change(ChangeKind::Alive, 1, 1, number), 0, Some(Time(5)));
+        }
+        assert!(cache.forget_old(Time(5), 4));
+        assert_eq!((cache.len(), cache.next_timeout()), (6, Some(Time(5))));
+        cache.set_qos(&{
+            let mut qos = DataReaderQos::default().keep_all();
+            qos.reader_data_lifecycle.autopurge_disposed_samples_delay = Duration(1);
+            qos
+        });
+        cache.insert(Time(0), change(ChangeKind::NotAliveDisposed, 1, 1, 11), 0, None);
+        cache.insert(Time(0), change(ChangeKind::Alive, 1, 2, 1), 0, None);
+        cache.insert(Time(0), change(ChangeKind::NotAliveDisposed, 1, 2, 2), 0, None);
+        assert!(cache.forget_old(Time(5), 6), "those that are too old come first");
+        assert_eq!(cache.len(), 3);
+        let left: Vec<_> = (0..4).map(|_| (cache.forget_old(Time(5), 2), cache.len())).collect();
+        assert_eq!(left, [(true, 2), (true, 1), (true, 0), (false, 0)]);
+        assert_eq!(cache.instances.len(), 2, "their writer has not unregistered them");
     }
 }

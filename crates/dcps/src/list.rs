@@ -59,7 +59,6 @@ impl<T> Slab<T> {
     }
 
     /// One above the highest number that was ever used.
-    #[cfg(test)]
     pub(crate) fn end(&self) -> u32 {
         self.slots.len() as u32
     }

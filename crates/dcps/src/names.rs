@@ -105,7 +105,7 @@ impl ReaderSide {
 
     fn instance_by(&mut self, key_hash: KeyHash, change: &CacheChange) -> Option<InstanceHandle> {
         let (instances, payload) = (&mut self.cache.instances, &change.payload);
-        if payload.is_empty() {
+        if payload.is_empty() && !change.kind.has_data() {
             return change.instance.map(|hash| instances.handle_of(instance_handle(hash)));
         }
         let is_key = !change.kind.has_data();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use taut_base::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time};
+use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter};
 use taut_mem::{Bytes, Region};
 use taut_port::{Frame, Traffic};
@@ -41,9 +41,22 @@ fn writer_id(n: u32) -> EntityId {
 fn publication(number: i64, of: u32, strength: i32) -> Frame {
     let mut qos = EndpointQos::default_writer();
     (qos.ownership, qos.ownership_strength) = (taut_qos::OwnershipKind::Exclusive, strength);
+    publication_with(number, of, qos)
+}
+
+fn publication_with(number: i64, of: u32, qos: EndpointQos) -> Frame {
     let mut payload = Vec::new();
     EndpointData::of(Guid::new(OTHER, writer_id(of)), "Topic", "Type", qos).write(&mut payload);
     frame(EntityId::SEDP_PUBLICATIONS_WRITER, number, &payload)
+}
+
+/// The same, with a promise to say that it is alive, each second.
+fn promised(number: i64, of: u32, strength: i32) -> Frame {
+    let mut qos = EndpointQos::default_writer();
+    (qos.ownership, qos.ownership_strength) = (taut_qos::OwnershipKind::Exclusive, strength);
+    let (kind, lease_duration) = (taut_qos::LivelinessKind::ManualByTopic, Duration::from_secs(1));
+    qos.liveliness = taut_qos::Liveliness { kind, lease_duration };
+    publication_with(number, of, qos)
 }
 
 /// The other participant announces itself, with this USER_DATA.
@@ -73,8 +86,7 @@ fn read_with(participant: &mut DomainParticipant, qos: DataReaderQos) -> ReaderI
     let type_support = TypeSupport {
         type_name: "Type".into(),
         key_hash: Some(|_, _| Some(handle(1))),
-        other_key_hash: None,
-        filter: None,
+        ..TypeSupport::default()
     };
     let endpoint = Endpoint {
         topic_name: "Topic".into(),
@@ -228,4 +240,42 @@ fn a_participant_that_says_something_new_of_itself_is_a_change() {
     };
     assert!(!says(2, b""), "it is still there");
     assert!(says(3, b"on") && !says(4, b"on") && says(5, b""));
+}
+
+#[test]
+fn what_waited_for_room_gives_no_instance_to_a_writer_that_is_silent_by_now() {
+    let resource_limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+    let mut qos = DataReaderQos { resource_limits, ..DataReaderQos::default() }.keep_all().exclusive();
+    qos.reliability.kind = ReliabilityKind::Reliable;
+    let mut participant = participant();
+    let reader = read_with(&mut participant, qos);
+    participant.on_frame(Time(0), &promised(1, 1, 9));
+    participant.on_frame(Time(0), &publication(2, 2, 5));
+    let greeted = participant.core().reader(reader).unwrap().guid.entity;
+    for writer in [1, 2] {
+        participant.on_frame(Time(0), &heartbeat(writer, greeted, 0, 1));
+    }
+    for number in 1..=2 {
+        participant.on_frame(Time(0), &frame(writer_id(1), number, &[0, 1, 0, 0]));
+    }
+    let late = Time(0) + Duration::from_secs(2);
+    participant.on_timeout(late, 100);
+    let alive = participant.reader(reader).unwrap().liveliness_changed.alive_count;
+    assert_eq!(alive, 1, "the stronger one is silent");
+    let heard = |participant: &mut DomainParticipant| {
+        let mut taken = Vec::new();
+        let keep =
+            |sample: crate::Sample| taken.push((sample.info.publication_handle, sample.info.valid_data));
+        participant.take(late, reader, &Selection::ANY, keep);
+        taken
+    };
+    let of = |n| taut_base::InstanceHandle::from(Guid::new(OTHER, writer_id(n)));
+    assert_eq!(heard(&mut participant), [(of(1), true), (of(1), false)]);
+    assert_eq!(
+        heard(&mut participant),
+        [(of(1), true), (of(1), false)],
+        "what has waited, and that nobody writes it"
+    );
+    participant.on_frame(late, &frame(writer_id(2), 1, &[0, 1, 0, 0]));
+    assert_eq!(heard(&mut participant), [(of(2), true)]);
 }

@@ -17,6 +17,7 @@ use crate::deadline::{Deadlines, Missed};
 use crate::due::Due;
 use crate::fresh::Fresh;
 use crate::instance::{InstanceTable, SourceOrder};
+use crate::leaving::Leaving;
 use crate::list::{Chain, List, NIL, Slab};
 use crate::reader_access::Selected;
 use crate::sample_info::PayloadKind;
@@ -143,6 +144,10 @@ pub struct ReaderCache {
     missed: Missed,
     /// There is a deadline before those that were known, or one was missed.
     pub(crate) alarm: bool,
+    /// Samples have come of themselves, and nobody was told.
+    pub(crate) surfaced: bool,
+    /// Writers that have gone, of which not all instances know it yet.
+    pub(crate) leaving: Vec<Leaving>,
     /// There is room that nobody has made by a take.
     pub(crate) freed: bool,
     /// Samples with data, and the bytes of all.
@@ -191,6 +196,8 @@ impl ReaderCache {
             lifespans: Due::default(),
             missed: Missed::default(),
             alarm: false,
+            surfaced: false,
+            leaving: Vec::new(),
             freed: false,
             data_count: 0,
             bytes: 0,
@@ -200,8 +207,9 @@ impl ReaderCache {
     }
 
     /// May samples be passed on without a look at those that came before them?
-    fn note_passing(&mut self) {
+    pub(crate) fn note_passing(&mut self) {
         self.passes = !self.exclusive
+            && !self.is_leaving()
             && !self.by_source
             && !self.separation.is_on()
             && !self.instances.deadlines.are_on();
@@ -292,6 +300,9 @@ impl ReaderCache {
         }
         self.settle_fresh();
         let Some(change) = offer else { return Insert::Stored };
+        if self.is_leaving() {
+            self.end_leaving(now, change.writer_guid);
+        }
         if self.separation.is_on() {
             self.end_separations(change.time);
         }
@@ -306,36 +317,42 @@ impl ReaderCache {
     /// does nothing.
     pub fn on_timeout(&mut self, now: Time) {
         self.end_separations(now);
-        self.forget_old(now);
+        self.forget_old(now, usize::MAX);
     }
 
-    /// The same but for what waits for its separation. Returns whether that has made room.
+    /// The same but for what waits for its separation, and for so many samples and instances at most. Returns whether that
+    /// has made room.
     #[inline]
-    pub(crate) fn forget_old(&mut self, now: Time) -> bool {
+    pub(crate) fn forget_old(&mut self, now: Time, most: usize) -> bool {
         let grows_old = !(self.lifespans.is_empty() && self.instances.purge.is_empty());
-        grows_old && self.forget_due(now)
+        grows_old && self.forget_due(now, most)
     }
 
     #[inline(never)]
-    fn forget_due(&mut self, now: Time) -> bool {
-        let mut has_freed = false;
-        while let Some(id) = self.lifespans.pop(now) {
+    fn forget_due(&mut self, now: Time, most: usize) -> bool {
+        let mut left = most;
+        while left > 0
+            && let Some(id) = self.lifespans.pop(now)
+        {
             let index = self.remove(id);
             self.instances.settle(index);
-            has_freed = true;
+            left -= 1;
         }
-        while let Some(index) = self.instances.purge.pop(now) {
-            loop {
-                match self.instances.at(index).samples.head {
-                    NIL => break,
-                    id => _ = self.remove(id),
-                }
+        while left > 0
+            && let Some(index) = self.instances.purge.pop(now)
+        {
+            left -= 1;
+            while left > 0 && self.instances.at(index).samples.head != NIL {
+                self.remove(self.instances.at(index).samples.head);
+                left -= 1;
+            }
+            if self.instances.at(index).samples.head != NIL {
+                self.instances.purge.set(index, now);
             }
             self.instances.settle(index);
-            has_freed = true;
         }
-        self.freed |= has_freed;
-        has_freed
+        self.freed |= left < most;
+        left < most
     }
 
     /// When to call [`ReaderCache::on_timeout`]; ask again after any call that changes the cache.
@@ -404,13 +421,16 @@ impl ReaderCache {
         let before = self.place(index, &change)?;
         self.instances.set_recent(index);
         self.revive(index, &change);
-        if self.separation.is_on() {
-            self.instances.at_mut(index).accepted = Some(came);
-        }
         let id = self.link(index, before, change, PayloadKind::Data);
         self.note_lifespan(id, expires);
         let evicted = self.keep_last(index).unwrap_or(NIL);
-        (evicted != id).then_some(evicted)
+        if evicted == id {
+            return None;
+        }
+        if self.separation.is_on() {
+            self.instances.at_mut(index).accepted = Some(came);
+        }
+        Some(evicted)
     }
 
     #[inline]
@@ -460,12 +480,13 @@ impl ReaderCache {
             *budget -= 1;
             self.note_missed(now, index, missed);
         }
+        self.surfaced |= self.go_on_leaving(now, budget);
         std::mem::take(&mut self.missed)
     }
 
     /// When to look at the deadlines.
     pub(crate) fn next_deadline(&self) -> Time {
-        if self.missed.is_any() || self.separation.surfaced {
+        if self.missed.is_any() || self.surfaced || self.is_leaving() {
             return Time::AT_ONCE;
         }
         self.instances.deadlines.next().unwrap_or(Time::NEVER)
@@ -548,6 +569,7 @@ impl ReaderCache {
         let instance = self.instances.at_mut(index);
         instance.register(change.writer_guid);
         instance.own(change.writer_guid, strength);
+        self.unheard.begin(handle);
         Some(index)
     }
 

@@ -316,8 +316,10 @@ fn play(seed: u64) {
                 assert!(cache.next_timeout().is_none_or(|next| next > now));
             }
             3 => {
+                let mut all = [1, 2, 3, 4];
+                all.sort_by_key(|instance| cache.instances.find(handle(*instance)));
                 cache.writer_gone(Time(step), writer(w));
-                for gone in 1..=4 {
+                for gone in all {
                     if model.instances.contains_key(&gone) {
                         model.end(w, gone, 0, ChangeKind::NotAliveUnregistered);
                     }

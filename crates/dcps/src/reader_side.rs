@@ -17,7 +17,7 @@ use taut_rtps::{Offer, Passage};
 use crate::anatomy::{Anatomies, SampleAnatomy};
 use crate::between_lanes::Waiting;
 use crate::cell::{self, Head};
-use crate::deadline::Missed;
+use crate::deadline::{DEADLINES_PER_STEP, Missed};
 use crate::lifespan::Lifespans;
 use crate::names::Names;
 use crate::reader_cache::ReaderCache;
@@ -206,6 +206,7 @@ impl ReaderSide {
     pub(crate) fn new(qos: &DataReaderQos, type_support: &TypeSupport) -> ReaderSide {
         let mut cache = ReaderCache::new(qos, type_support.key_hash.is_some());
         cache.instances.names = Names::new(type_support.other_key_hash);
+        cache.instances.key_of = type_support.key_of;
         ReaderSide {
             cache,
             sample_lost: SampleLostStatus::default(),
@@ -337,11 +338,11 @@ impl ReaderSide {
     ) -> ((Missed, Time), StatusMask) {
         let pulled = self.pull(now);
         self.note_awaited(pulled);
-        self.on_timeout(now);
+        self.on_timeout(now, DEADLINES_PER_STEP);
         self.sweep_at = if self.sources.is_empty() { Time::NEVER } else { now + self.cache.deadline() };
         let missed = self.cache.look_at_deadlines(now, budget);
         (self.cache.alarm, _) = (false, self.take_untold());
-        let has_surfaced = std::mem::take(&mut self.cache.separation.surfaced);
+        let has_surfaced = std::mem::take(&mut self.cache.surfaced);
         let surfaced = if has_surfaced { StatusMask::DATA_AVAILABLE } else { StatusMask::NONE };
         ((missed, self.plan_look()), pulled.news | surfaced)
     }
@@ -635,7 +636,7 @@ impl ReaderSide {
 
     /// Takes selected samples. Returns how many.
     pub fn take(&mut self, now: Time, selection: &Selection, mut out: impl FnMut(Sample)) -> usize {
-        self.on_timeout(now);
+        self.on_timeout(now, usize::MAX);
         let ReaderSide { cache, anatomies, .. } = self;
         cache.take(selection, |sample| {
             if let Some(seen) = anatomies {
@@ -647,7 +648,7 @@ impl ReaderSide {
 
     /// Takes the next sample that was not read before.
     pub fn take_next(&mut self, now: Time) -> Option<Sample> {
-        self.on_timeout(now);
+        self.on_timeout(now, usize::MAX);
         if self.anatomies.is_some() {
             return self.take_noted(now);
         }
@@ -762,7 +763,7 @@ impl ReaderSide {
 
     /// Reads selected samples; they stay. Returns how many.
     pub fn read(&mut self, now: Time, selection: &Selection, out: impl FnMut(Sample)) -> usize {
-        self.on_timeout(now);
+        self.on_timeout(now, usize::MAX);
         self.cache.read(selection, out)
     }
 }

@@ -43,8 +43,7 @@ impl Reader {
         let type_support = TypeSupport {
             type_name: "Key".into(),
             key_hash: keyed.then_some(key_hash),
-            other_key_hash: None,
-            filter: None,
+            ..TypeSupport::default()
         };
         let mut side = ReaderSide::new(&qos, &type_support);
         let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));

@@ -31,8 +31,7 @@ fn side_of(writers: u8, kind: ReliabilityKind) -> (ReaderSide, Vec<LaneWriter>) 
 }
 
 fn side_with(writers: u8, kind: ReliabilityKind, cells: usize) -> (ReaderSide, Vec<LaneWriter>) {
-    let type_support =
-        TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter: None };
+    let type_support = TypeSupport { type_name: "Number".into(), ..TypeSupport::default() };
     let mut qos = DataReaderQos { history: taut_qos::History::KeepAll, ..DataReaderQos::default() };
     // Writers wait for reliable readers only.
     qos.reliability.kind = kind;
@@ -461,12 +460,8 @@ fn what_is_too_old_does_not_hide_what_is_in_a_lane() {
 
 fn side_with_instances(limit: Option<u32>) -> ReaderSide {
     let key_hash = |payload: &[u8], _: bool| payload.first().map(|byte| handle(*byte));
-    let type_support = TypeSupport {
-        type_name: "Keyed".into(),
-        key_hash: Some(key_hash),
-        other_key_hash: None,
-        filter: None,
-    };
+    let type_support =
+        TypeSupport { type_name: "Keyed".into(), key_hash: Some(key_hash), ..TypeSupport::default() };
     let limits = ResourceLimits { max_instances: limit, ..ResourceLimits::default() };
     let mut qos = DataReaderQos::default().keep_all().resource_limits(limits);
     qos.reliability.kind = ReliabilityKind::Reliable;
@@ -513,7 +508,7 @@ fn of_two_versions() -> ReaderSide {
         type_name: "Keyed".into(),
         key_hash: Some(key_hash),
         other_key_hash: Some(other),
-        filter: None,
+        ..TypeSupport::default()
     };
     ReaderSide::new(&DataReaderQos::default().keep_all(), &type_support)
 }
@@ -600,8 +595,12 @@ fn of_an_instance_of_which_nothing_passed_the_filter_no_end_is_told() {
     let key_hash = |payload: &[u8], _: bool| payload.first().map(|byte| handle(*byte));
     for filter in [None, Some(ContentFilter::new(|payload| payload.first() != Some(&2)))] {
         let filtered = filter.is_some();
-        let type_support =
-            TypeSupport { type_name: "Keyed".into(), key_hash: Some(key_hash), other_key_hash: None, filter };
+        let type_support = TypeSupport {
+            type_name: "Keyed".into(),
+            key_hash: Some(key_hash),
+            filter,
+            ..TypeSupport::default()
+        };
         let mut side = ReaderSide::new(&DataReaderQos::default().keep_all(), &type_support);
         let mut number = 0;
         let mut told = |kind, instance| {
@@ -634,8 +633,8 @@ fn data_and_the_end_that_comes_with_them_are_both_told() {
     let type_support = TypeSupport {
         type_name: "Keyed".into(),
         key_hash: Some(key_hash_behind),
-        other_key_hash: None,
         filter: Some(ContentFilter::new(|payload| payload.get(1) != Some(&2))),
+        ..TypeSupport::default()
     };
     for (end, state) in [
         (AliveThenDisposed, InstanceState::NotAliveDisposed),
@@ -673,8 +672,8 @@ fn the_end_that_comes_with_data_outlives_them() {
     let type_support = TypeSupport {
         type_name: "Keyed".into(),
         key_hash: Some(key_hash_behind),
-        other_key_hash: None,
         filter: Some(filter),
+        ..TypeSupport::default()
     };
     for expires in [false, true] {
         let mut side = ReaderSide::new(&DataReaderQos::default().keep_all(), &type_support);
@@ -695,12 +694,8 @@ fn the_end_that_comes_with_data_outlives_them() {
 }
 
 fn keyed_with_room_for_one(qos: impl FnOnce(&mut DataReaderQos)) -> ReaderSide {
-    let type_support = TypeSupport {
-        type_name: "Keyed".into(),
-        key_hash: Some(key_hash_behind),
-        other_key_hash: None,
-        filter: None,
-    };
+    let type_support =
+        TypeSupport { type_name: "Keyed".into(), key_hash: Some(key_hash_behind), ..TypeSupport::default() };
     let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
     let mut of = DataReaderQos::default().keep_all().resource_limits(limits);
     of.reliability.kind = ReliabilityKind::Reliable;
@@ -723,6 +718,17 @@ fn data_with_an_end_wait_for_room() {
     assert_eq!(told, [true, false].map(|valid| (valid, InstanceState::NotAliveDisposed)));
 }
 
+#[test]
+fn data_without_bytes_are_no_sample_of_a_type_with_a_key() {
+    let mut side = side_with_instances(None);
+    for number in [1, 2] {
+        let mut empty =
+            Some(CacheChange { payload: Bytes::new(), ..change(ChangeKind::Alive, 1, 1, number) });
+        assert_eq!(side.deliver(Time(1), 0, &mut empty), StatusMask::SAMPLE_LOST);
+    }
+    assert_eq!((side.sample_lost.total_count, side.cache.instance_count()), (2, 0));
+}
+
 /// Its sample has a place beside those that HISTORY keeps.
 #[test]
 fn the_end_of_an_instance_waits_for_no_room() {
@@ -741,7 +747,7 @@ fn the_end_of_an_instance_waits_for_no_room() {
     let news = side.deliver(Time(2), 0, &mut end);
     assert!(end.is_none() && news == StatusMask::DATA_AVAILABLE);
     assert_eq!(side.take_alarm(), Some(Time(12)), "then there will be room");
-    side.on_timeout(Time(12));
+    side.on_timeout(Time(12), usize::MAX);
     side.deliver(Time(12), 0, &mut waits);
     assert!(waits.is_none());
     assert_eq!(side.take_next(Time(12)).map(|sample| sample.info.instance_handle), Some(handle(2)));
@@ -749,8 +755,7 @@ fn the_end_of_an_instance_waits_for_no_room() {
 
 #[test]
 fn a_rejected_sample_names_its_instance_also_where_there_is_one_only() {
-    let type_support =
-        TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter: None };
+    let type_support = TypeSupport { type_name: "Number".into(), ..TypeSupport::default() };
     let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
     let qos = DataReaderQos::default().keep_all().resource_limits(limits);
     let mut side = ReaderSide::new(&qos, &type_support);

@@ -8,6 +8,7 @@ use taut_base::{Duration, Time};
 use taut_qos::{DataReaderQos, ReliabilityKind};
 use taut_rtps::history_cache::CacheChange;
 
+use crate::instance::SourceOrder;
 use crate::list::Slab;
 use crate::reader_cache::{ReaderCache, source_order};
 use crate::reader_side::ReaderSide;
@@ -26,8 +27,6 @@ pub(crate) struct Separation {
     holds: bool,
     /// The samples that wait, of as many instances as have some.
     held: Slab<Held>,
-    /// Samples have come of themselves, and nobody was told.
-    pub(crate) surfaced: bool,
     /// A sample waits, for its time or for the room that expires before all else, and who drives was not told.
     pub(crate) untold: bool,
 }
@@ -36,7 +35,7 @@ impl Separation {
     pub fn new(qos: &DataReaderQos) -> Separation {
         let holds = qos.reliability.kind == ReliabilityKind::Reliable;
         let (minimum, held) = (qos.time_based_filter, Slab::new());
-        Separation { minimum, holds, held, surfaced: false, untold: false }
+        Separation { minimum, holds, held, untold: false }
     }
 
     pub fn is_on(&self) -> bool {
@@ -105,6 +104,13 @@ impl ReaderCache {
         }
     }
 
+    /// BY_SOURCE_TIMESTAMP: the latest change of an instance, if it waits too.
+    pub(crate) fn newest(&self, index: u32) -> Option<SourceOrder> {
+        let instance = self.instances.at(index);
+        let held = instance.held.and_then(|id| self.separation.held.get(id));
+        held.and_then(|held| source_order(&held.change)).max(instance.newest)
+    }
+
     /// What waits of an instance waits no longer.
     fn take_held(&mut self, index: u32) -> Option<Held> {
         let id = self.instances.at_mut(index).held.take()?;
@@ -117,7 +123,7 @@ impl ReaderCache {
     fn release(&mut self, now: Time, index: u32) {
         let Some(Held { change, expires }) = self.take_held(index) else { return };
         if expires > now && self.accept(now, index, change, expires).is_some() {
-            self.separation.surfaced = true;
+            self.surfaced = true;
             // Who drives is to tell it.
             self.alarm = true;
         }
@@ -253,11 +259,35 @@ mod tests {
         let qos = DataReaderQos { destination_order: DestinationOrderKind::BySourceTimestamp, ..reliable() };
         let mut cache = ReaderCache::new(&qos, true);
         for (now, seconds) in [(100, 1), (101, 9), (102, 5)] {
-            let mut change = change(Alive, 1, 1, now);
-            change.source_timestamp = Some(Timestamp { seconds, fraction: 0 });
-            cache.insert(Time(now), change, 0, None);
+            by_source(&mut cache, Alive, now, seconds);
         }
         cache.on_timeout(Time(110));
         assert_eq!(taken(&mut cache), [(100, true), (101, true)]);
+    }
+
+    fn by_source(cache: &mut ReaderCache, kind: ChangeKind, now: i64, seconds: u32) -> Insert {
+        let mut change = change(kind, 1, 1, now);
+        change.source_timestamp = Some(Timestamp { seconds, fraction: 0 });
+        cache.insert(Time(now), change, 0, None)
+    }
+
+    #[test]
+    fn what_comes_out_of_order_leaves_the_separation_as_it_is() {
+        let order = DestinationOrderKind::BySourceTimestamp;
+        let mut cache = ReaderCache::new(&DataReaderQos { destination_order: order, ..reliable() }, true);
+        by_source(&mut cache, Alive, 100, 5);
+        by_source(&mut cache, Alive, 101, 9);
+        // It is older than what waits, and than what is there.
+        for seconds in [7, 3] {
+            let late = by_source(&mut cache, NotAliveDisposed, 102, seconds);
+            assert_eq!((late, cache.len()), (Insert::Ignored(IgnoredReason::OutOfOrder), 1));
+        }
+        let mut qos = DataReaderQos { destination_order: order, ..DataReaderQos::default() };
+        qos.time_based_filter = Duration(10);
+        let mut cache = ReaderCache::new(&qos, true);
+        by_source(&mut cache, Alive, 100, 5);
+        let late = Insert::Ignored(IgnoredReason::OutOfOrder);
+        assert_eq!(by_source(&mut cache, Alive, 110, 4), late, "KEEP_LAST has the newer one");
+        assert_eq!(by_source(&mut cache, Alive, 111, 6), Insert::Replaced);
     }
 }

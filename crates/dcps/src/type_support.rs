@@ -10,6 +10,10 @@ use taut_base::InstanceHandle;
 /// finds is [never NIL](instance_handle).
 pub type KeyHash = fn(payload: &[u8], key_only: bool) -> Option<InstanceHandle>;
 
+/// Takes the key out of a serialized sample: a serialized key, that no longer needs the buffer the sample came in.
+/// `None` if the bytes are no sample of the type.
+pub type KeyOf = fn(payload: &[u8]) -> Option<Vec<u8>>;
+
 /// The instance whose key is all zeros, which so is its hash: the digest of no bytes, that is, of no key.
 const ZEROS: InstanceHandle =
     InstanceHandle([212, 29, 140, 217, 143, 0, 178, 4, 233, 128, 9, 152, 236, 248, 66, 126]);
@@ -47,7 +51,7 @@ impl fmt::Debug for ContentFilter {
 }
 
 /// A type, erased. Made by the public API from the user's type.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TypeSupport {
     /// Its registered name.
     pub type_name: String,
@@ -55,6 +59,8 @@ pub struct TypeSupport {
     pub key_hash: Option<KeyHash>,
     /// How peers may hash the same key otherwise: what comes without a key, but with its hash, is looked for by both.
     pub other_key_hash: Option<KeyHash>,
+    /// How to take the key out of a long sample; without it an instance keeps the whole.
+    pub key_of: Option<KeyOf>,
     /// Which samples a reader of it lets in; all without one.
     pub filter: Option<ContentFilter>,
 }

@@ -42,6 +42,14 @@ impl Unheard {
             .is_none_or(|(owner, heard)| came.since(*heard) > period || yields(*owner, writer, strength))
     }
 
+    /// The instance is known, and has an owner that is heard.
+    #[inline]
+    pub fn begin(&mut self, instance: InstanceHandle) {
+        if !self.owners.is_empty() {
+            self.owners.remove(&instance);
+        }
+    }
+
     /// A writer unregisters an instance.
     pub fn unregister(&mut self, instance: InstanceHandle, writer: Guid) {
         if self.owners.get(&instance).is_some_and(|((_, owner), _)| *owner == writer) {
@@ -65,6 +73,9 @@ impl ReaderCache {
     /// A sample has not passed the filter. `change` is as [`ReaderCache::insert`] wants it.
     fn hear(&mut self, change: &CacheChange, strength: i32) {
         let (handle, writer, came) = (self.handle(change), change.writer_guid, change.time);
+        if self.is_leaving() {
+            self.end_leaving(came, writer);
+        }
         if let Some(index) = self.instances.find(handle) {
             self.lapse(index, came);
             let instance = self.instances.at_mut(index);
@@ -78,20 +89,12 @@ impl ReaderCache {
         }
     }
 
-    /// A sample of an instance that is not known has passed: may its writer be heard? If so the instance has an owner that
-    /// is heard from now on.
+    /// A sample of an instance that is not known has passed: may its writer be heard?
     #[inline]
-    pub(crate) fn may_begin(&mut self, handle: InstanceHandle, change: &CacheChange, strength: i32) -> bool {
-        self.unheard.owners.is_empty() || self.takes_over(handle, change, strength)
-    }
-
-    fn takes_over(&mut self, handle: InstanceHandle, change: &CacheChange, strength: i32) -> bool {
-        let admitted =
-            self.unheard.admits(handle, (strength, change.writer_guid), change.time, self.deadline());
-        if admitted {
-            self.unheard.owners.remove(&handle);
-        }
-        admitted
+    pub(crate) fn may_begin(&self, handle: InstanceHandle, change: &CacheChange, strength: i32) -> bool {
+        let (writer, came) = (change.writer_guid, change.time);
+        self.unheard.owners.is_empty()
+            || self.unheard.admits(handle, (strength, writer), came, self.deadline())
     }
 }
 
@@ -118,12 +121,12 @@ impl ReaderSide {
 mod tests {
     use taut_base::{Duration, InstanceHandle, Time};
     use taut_mem::Bytes;
-    use taut_qos::DataReaderQos;
+    use taut_qos::{DataReaderQos, ResourceLimits};
     use taut_rtps::history_cache::ChangeKind::{self, Alive, NotAliveDisposed, NotAliveUnregistered};
 
     use crate::reader_cache_tests::{change, writer};
     use crate::reader_side::ReaderSide;
-    use crate::{ContentFilter, TypeSupport};
+    use crate::{ContentFilter, InstanceState, TypeSupport};
 
     const PERIOD: i64 = 100;
 
@@ -139,12 +142,16 @@ mod tests {
             if deadline {
                 qos = qos.deadline(Duration(PERIOD));
             }
+            Rig::of(qos, keyed)
+        }
+
+        fn of(qos: DataReaderQos, keyed: bool) -> Rig {
             let key_hash = |payload: &[u8], _| Some(InstanceHandle([*payload.first()?; 16]));
             let type_support = TypeSupport {
                 type_name: "Reading".into(),
                 key_hash: keyed.then_some(key_hash),
-                other_key_hash: None,
                 filter: Some(ContentFilter::new(|payload| payload.get(1) != Some(&0))),
+                ..TypeSupport::default()
             };
             Rig { side: ReaderSide::new(&qos, &type_support), last: 0 }
         }
@@ -239,5 +246,26 @@ mod tests {
         rig.write(PERIOD, 1, [7, 11]);
         rig.write(PERIOD + 1, 1, [7, 12]);
         assert_eq!(rig.taken(PERIOD + 2), [12]);
+    }
+
+    #[test]
+    fn a_sample_that_finds_no_room_takes_no_instance_over() {
+        let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+        let mut rig = Rig::of(DataReaderQos::default().keep_all().exclusive().resource_limits(limits), true);
+        rig.write(1, 2, [7, 0]);
+        rig.write(2, 2, [8, 20]);
+        rig.write(3, 3, [7, 30]);
+        assert_eq!((rig.side.sample_rejected.total_count, rig.taken(4)), (1, vec![20]));
+        rig.write(5, 1, [7, 11]);
+        assert_eq!(rig.taken(6), [], "it is the second's still");
+    }
+
+    #[test]
+    fn the_only_instance_of_a_topic_without_a_key_ends() {
+        let mut rig = Rig::new(false, false);
+        rig.write(1, 1, [7, 10]);
+        rig.put(2, NotAliveDisposed, 1, 1, [7, 0]);
+        let taken = rig.side.take_next(Time(3)).unwrap().info;
+        assert_eq!(taken.instance_state, InstanceState::NotAliveDisposed);
     }
 }

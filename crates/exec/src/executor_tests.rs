@@ -29,8 +29,7 @@ use crate::{Call, Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
 const LIMIT: Duration = Duration::from_secs(20);
 
 pub(crate) fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
-    let type_support =
-        TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter: None };
+    let type_support = TypeSupport { type_name: "Number".into(), ..TypeSupport::default() };
     let (topic_qos, group) = (TopicQos::default(), Group::default());
     Endpoint { topic_name: "Numbers".into(), topic_qos, type_support, qos, group }
 }

@@ -32,8 +32,7 @@ const LONGEST: Duration = Duration::from_millis(40);
 const PAUSE: Duration = Duration::from_micros(20);
 
 fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
-    let type_support =
-        TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter: None };
+    let type_support = TypeSupport { type_name: "Number".into(), ..TypeSupport::default() };
     let (topic_qos, group) = (TopicQos::default(), Group::default());
     Endpoint { topic_name: "Numbers".into(), topic_qos, type_support, qos, group }
 }

@@ -21,8 +21,7 @@ fn endpoint<Qos, Group: Default>(
     qos: Qos,
     filter: Option<ContentFilter>,
 ) -> Endpoint<Qos, Group> {
-    let type_support =
-        TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter };
+    let type_support = TypeSupport { type_name: "Number".into(), filter, ..TypeSupport::default() };
     let (topic_qos, group) = (TopicQos::default(), Group::default());
     Endpoint { topic_name: format!("Numbers{topic}"), topic_qos, type_support, qos, group }
 }

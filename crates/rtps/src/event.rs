@@ -95,6 +95,14 @@ pub enum Event {
         /// Alive, or no longer.
         alive: bool,
     },
+    /// Changes that had waited for room were delivered, and their writer is silent by now: whatever they say of its
+    /// instances, it writes none of them.
+    DeliveredLate {
+        /// The local reader.
+        reader: ReaderIndex,
+        /// The writer.
+        writer: Guid,
+    },
     /// A local writer has not kept its promise to be alive.
     LivelinessLost {
         /// The local writer.

@@ -569,7 +569,10 @@ impl Participant {
         }
         let strength =
             self.locals.get(&writer.guid.entity).map_or(0, |local| local.data.qos.ownership_strength);
+        let is_silent = writer.manual.is_lost;
+        let mut late = Vec::new();
         for at in 0..writer.local.len() {
+            let before = writer.local.get(at).map(|local| local.delivered);
             while let Some(change) = writer.undelivered(at).cloned() {
                 let number = change.sequence_number;
                 let Some(local) = writer.local.get_mut(at) else { break };
@@ -584,6 +587,13 @@ impl Participant {
                 }
                 local.delivered = number;
             }
+            late.extend(
+                writer
+                    .local
+                    .get(at)
+                    .filter(|local| is_silent && before < Some(local.delivered))
+                    .map(|local| local.reader),
+            );
             writer.pass_expired(at);
             if let Some(next) = writer.tell_off_lane(at)
                 && let Some(local) = writer.local.get(at)
@@ -592,18 +602,23 @@ impl Participant {
             }
         }
         writer.after_delivery();
+        let writer = writer.guid;
+        late.into_iter().for_each(|reader| self.push_event(Event::DeliveredLate { reader, writer }));
     }
 
     /// A reader's cache has room again: delivers what waits for it.
     pub fn on_room(&mut self, now: Time, index: ReaderIndex, sink: &mut dyn Sink) {
         let Some(reader) = self.readers.get_mut(index.0) else { return };
+        let mut late = Vec::new();
         reader.for_each_blocked(|proxy| {
-            let strength = proxy.strength;
+            let (strength, before) = (proxy.strength, proxy.next_expected());
             proxy.deliver_pending(|offer| sink.deliver(index, strength, offer));
             // Behind what was delivered is what does not come any more.
             pass_lane(index, proxy, sink);
+            late.extend((!proxy.alive && proxy.next_expected() > before).then_some(proxy.guid));
         });
         self.wake_reader(index);
+        late.into_iter().for_each(|writer| self.push_event(Event::DeliveredLate { reader: index, writer }));
         for at in 0_usize.. {
             let local = self.readers.get(index.0).and_then(|reader| reader.local.get(at));
             let Some(writer) = local.copied() else { return };

@@ -15,6 +15,7 @@ pub(crate) fn type_support<T: DdsType>(type_name: &str) -> TypeSupport {
         type_name: type_name.to_owned(),
         key_hash: if T::HAS_KEY { Some(handle_of::<T>) } else { None },
         other_key_hash: if T::HAS_KEY { Some(other_hash_of::<T>) } else { None },
+        key_of: if T::HAS_KEY { Some(|payload| key_of::<T>(payload).ok()) } else { None },
         filter: None,
     }
 }
@@ -26,6 +27,13 @@ pub(crate) fn handle_of<T: DdsType>(payload: &[u8], key_only: bool) -> Option<In
 
 fn other_hash_of<T: DdsType>(payload: &[u8], key_only: bool) -> Option<InstanceHandle> {
     taut_cdr::key_hash_of_payload_in::<T>(payload, key_only, Representation::Xcdr2).ok().map(instance_handle)
+}
+
+/// The serialized key of a serialized sample, whatever else is in that.
+pub(crate) fn key_of<T: DdsType>(payload: &[u8]) -> taut_cdr::Result<Vec<u8>> {
+    let mut key = Vec::new();
+    taut_cdr::key_to_payload(&taut_cdr::from_payload::<T>(payload)?, HANDLES, &mut key)?;
+    Ok(key)
 }
 
 /// The encoding that a writer uses: the first of its DATA_REPRESENTATION.

@@ -3,17 +3,17 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use taut_base::{Duration, Guid, Result};
+use taut_base::{Duration, Guid, InstanceHandle, Result};
 use taut_cdr::{DdsType, SerializedPayload};
 use taut_dcps::{
     LivelinessChangedStatus, PayloadKind, RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus,
     SampleAnatomy, SampleInfo, SampleLostStatus, SampleRejectedStatus, Selection, StatusMask,
-    SubscriptionMatchedStatus,
+    SubscriptionMatchedStatus, instance_handle,
 };
 use taut_exec::{Door, Executor};
 use taut_qos::DataReaderQos;
 
-use crate::erase::HANDLES;
+use crate::erase::{HANDLES, key_of, refused};
 use crate::stream::Samples;
 use crate::untyped_reader::{self, UntypedReader, warn_of_other_type};
 
@@ -43,7 +43,7 @@ fn decode_into<T: DdsType>(
     info: &SampleInfo,
 ) -> bool {
     if !info.valid_data {
-        *place = Some(decode_key(&payload, kind, info));
+        *place = Some(Sample { data: None, key: decode_key(&payload, kind), info: *info });
         return true;
     }
     let Ok(data) = payload.decode() else { return false };
@@ -51,22 +51,15 @@ fn decode_into<T: DdsType>(
     true
 }
 
-/// A sample that only tells that the state of its instance has changed.
+/// The key that an instance is known by, if more is known of it than a hash.
 #[inline(never)]
-fn decode_key<T: DdsType>(payload: &[u8], kind: PayloadKind, &info: &SampleInfo) -> Sample<T> {
-    let key = match kind {
+fn decode_key<T: DdsType>(payload: &[u8], kind: PayloadKind) -> Option<T> {
+    match kind {
         PayloadKind::Key => taut_cdr::from_key_payload(payload).ok(),
-        PayloadKind::Data => key_of_data(payload).ok(),
+        // Whatever else its instance was first written with.
+        PayloadKind::Data => key_of::<T>(payload).and_then(|key| taut_cdr::from_key_payload(&key)).ok(),
         PayloadKind::Empty => None,
-    };
-    Sample { data: None, key, info }
-}
-
-/// The key of a sample alone, whatever else its instance was first written with.
-fn key_of_data<T: DdsType>(payload: &[u8]) -> taut_cdr::Result<T> {
-    let mut key = Vec::new();
-    taut_cdr::key_to_payload(&taut_cdr::from_payload::<T>(payload)?, HANDLES, &mut key)?;
-    taut_cdr::from_key_payload(&key)
+    }
 }
 
 fn decode_sample<T: DdsType>(sample: taut_dcps::Sample) -> Option<Sample<T>> {
@@ -167,6 +160,41 @@ impl<T: DdsType> DataReader<T> {
     /// Waits until `count` writers are matched. *Errors*: as of [`DataReader::wait_matched`].
     pub fn wait_matched_count(&self, count: usize, timeout: impl Into<Duration>) -> Result<()> {
         self.untyped.wait_matched_count(count, timeout.into())
+    }
+
+    /// DCPS's lookup_instance: the handle of the instance that has the key of `of`. `None` if this reader does not know it,
+    /// or its type has no key.
+    ///
+    /// ```
+    /// # use taut::{Config, DdsType, DomainParticipant, Duration, Qos};
+    /// # #[derive(DdsType, Default, PartialEq, Debug)]
+    /// # #[dds(final)]
+    /// # struct Room { #[dds(key)] number: u32, celsius: f32 }
+    /// # fn main() -> taut::Result<()> {
+    /// # let config = Config { domain_id: 82, interfaces: vec!["lo".into()], ..Config::default() };
+    /// # let topic = DomainParticipant::with_config(&config)?.topic::<Room>("Rooms")?;
+    /// # let (writer, reader) = (topic.writer(Qos::default().reliable())?, topic.reader(Qos::default().reliable())?);
+    /// writer.write(&Room { number: 7, celsius: 21.5 })?;
+    /// reader.wait(Duration::from_secs(1))?;
+    /// let sample = reader.take_next()?.unwrap();
+    /// let room = Room { number: 7, ..Room::default() };
+    /// assert_eq!(reader.lookup_instance(&room)?, Some(sample.info.instance_handle));
+    /// assert_eq!(reader.key_value(sample.info.instance_handle), Some(room));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// *Errors*: [`taut_base::Error::BadParameter`] for a key that its type forbids.
+    pub fn lookup_instance(&self, of: &T) -> Result<Option<InstanceHandle>> {
+        let hash = taut_cdr::key_hash(of, HANDLES).map_err(refused::<T>)?;
+        Ok(self.untyped.side_status(|side| side.cache.lookup_instance(instance_handle(hash))))
+    }
+
+    /// DCPS's get_key_value: the key of an instance, in a value whose other members have their initial values. `None` if this
+    /// reader does not know the instance, or no more of it than a hash.
+    pub fn key_value(&self, instance: InstanceHandle) -> Option<T> {
+        let known = self.untyped.side_status(|side| side.cache.key_payload(instance));
+        known.and_then(|(payload, kind)| decode_key(&payload, kind))
     }
 
     /// Where the latency of the last samples went, as many as [`crate::Config::anatomy`] says, oldest first: those that

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use taut::{
-    Config, DataRepresentationId, DataWriter, DdsType, DomainParticipant, Duration, InstanceHandle,
-    InstanceState, LivelinessKind, Qos, SamplePath, Selection, qos::TopicQos,
+    Config, DataReader, DataRepresentationId, DataWriter, DdsType, DomainParticipant, Duration,
+    InstanceHandle, InstanceState, LivelinessKind, Qos, SamplePath, Selection, qos::TopicQos,
 };
 
 const SOON: Duration = Duration::from_secs(20);
@@ -149,6 +149,62 @@ fn who_falls_silent_leaves_the_key_of_an_instance_and_nothing_of_its_samples() {
     let end = reader.take_next().unwrap().unwrap();
     assert_eq!(end.info.instance_state, InstanceState::NotAliveNoWriters);
     assert_eq!(end.key, Some(Track { kind: 1, number: 7, seq: 0 }));
+}
+
+#[test]
+fn who_is_silent_already_owns_nothing_of_what_a_later_reader_gets() {
+    let config = Config { domain_id: 95, interfaces: vec!["lo".into()], ..Config::default() };
+    let topic = DomainParticipant::with_config(&config).unwrap().topic::<Track>("Silent before").unwrap();
+    let qos = || Qos::default().reliable().transient_local().keep_all().exclusive();
+    let lease = Duration::from_millis(20);
+    let promised = qos().liveliness(LivelinessKind::ManualByTopic, lease).ownership_strength(9);
+    let (strong, weak) = (topic.writer(promised).unwrap(), topic.writer(qos()).unwrap());
+    let mut track = Track { kind: 1, number: 7, seq: 1 };
+    strong.write(&track).unwrap();
+    let reader = topic.reader(qos()).unwrap();
+    let next = |reader: &DataReader<Track>| {
+        reader.wait(SOON).unwrap();
+        let sample = reader.take_next().unwrap().unwrap();
+        (sample.data.map(|track| track.seq), sample.info.instance_state)
+    };
+    assert_eq!(next(&reader).0, Some(1));
+    assert_eq!(next(&reader), (None, InstanceState::NotAliveNoWriters), "it is silent");
+    let later = topic.reader(qos()).unwrap();
+    assert_eq!(next(&later).0, Some(1));
+    assert_eq!(next(&later), (None, InstanceState::NotAliveNoWriters));
+    track.seq = 2;
+    weak.write(&track).unwrap();
+    assert_eq!(next(&later), (Some(2), InstanceState::Alive));
+}
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+#[dds(final)]
+struct Bulk {
+    #[dds(key)]
+    id: u32,
+    body: Vec<u8>,
+}
+
+#[test]
+fn the_key_of_an_instance_outlives_its_long_first_sample() {
+    for (local, domain_id) in [(true, 93), (false, 94)] {
+        let config = Config { domain_id, interfaces: vec!["lo".into()], local, ..Config::default() };
+        let open = || DomainParticipant::with_config(&config).unwrap();
+        let (out, inward) = (open(), open());
+        let lease = Duration::from_millis(20);
+        let qos = || Qos::default().reliable().keep_all().liveliness(LivelinessKind::ManualByTopic, lease);
+        let reader = inward.topic::<Bulk>("Bulk").unwrap().reader(qos()).unwrap();
+        let writer = out.topic::<Bulk>("Bulk").unwrap().writer(qos()).unwrap();
+        writer.wait_matched(SOON).unwrap();
+        writer.write(&Bulk { id: 7, body: vec![1; 10_000] }).unwrap();
+        let next = || {
+            reader.wait(SOON).unwrap();
+            reader.take_next().unwrap().unwrap()
+        };
+        assert_eq!(next().data.unwrap().body.len(), 10_000);
+        let end = next();
+        assert_eq!(end.key, Some(Bulk { id: 7, body: Vec::new() }), "local: {local}");
+    }
 }
 
 /// A reader that looks when all was written long since, through lanes and over the network.

@@ -339,12 +339,7 @@ mod tests {
         Endpoint {
             topic_name: "Square".into(),
             topic_qos: TopicQos::default(),
-            type_support: TypeSupport {
-                type_name: "ShapeType".into(),
-                key_hash: None,
-                other_key_hash: None,
-                filter: None,
-            },
+            type_support: TypeSupport { type_name: "ShapeType".into(), ..TypeSupport::default() },
             qos: DataReaderQos::default(),
             group: SubscriberQos::default(),
         }

@@ -466,8 +466,7 @@ mod tests {
     use crate::{Driver, Executor, ExecutorConfig, Outlet};
 
     fn endpoint<Qos: Default, Group: Default>(topic: usize) -> Endpoint<Qos, Group> {
-        let type_support =
-            TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter: None };
+        let type_support = TypeSupport { type_name: "Number".into(), ..TypeSupport::default() };
         let (topic_qos, group, qos) = (TopicQos::default(), Group::default(), Qos::default());
         Endpoint { topic_name: format!("Numbers{topic}"), topic_qos, type_support, qos, group }
     }

@@ -49,8 +49,7 @@ fn start_here(domain_id: u32, local: bool) -> Executor {
 }
 
 fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
-    let type_support =
-        TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter: None };
+    let type_support = TypeSupport { type_name: "Number".into(), ..TypeSupport::default() };
     let (topic_qos, group) = (TopicQos::default(), Group::default());
     Endpoint { topic_name: "Neighbours".into(), topic_qos, type_support, qos, group }
 }
