@@ -183,14 +183,19 @@ static void shut(uint16_t port)
 			rte_pause();
 }
 
-static void join(uint16_t port)
+uint64_t taut_dpdk_now_ns(void)
 {
 	struct timespec time;
-	uint64_t now_ns;
-	bool runs;
 
 	clock_gettime(CLOCK_MONOTONIC, &time);
-	now_ns = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+static void join(uint16_t port)
+{
+	const uint64_t now_ns = taut_dpdk_now_ns();
+	bool runs;
+
 	if (now_ns < join_at_ns[port])
 		return;
 	shut(port);
@@ -293,6 +298,12 @@ static bool enter(uint16_t port, enum way way)
 		return true;
 	atomic_store_explicit(&inside[port][way].now, false, memory_order_release);
 	return false;
+}
+
+/* Does nobody come in? */
+int taut_dpdk_is_shut(uint16_t port)
+{
+	return atomic_load(&guarded[port]) && atomic_load(&hearing[port]);
 }
 
 static void leave(uint16_t port, enum way way)

@@ -37,6 +37,15 @@ const COLUMNS: [&str; 11] = [
 const WAYS: [(&str, &str); 4] =
     [("udp", "the kernel"), ("xdp", "XDP"), ("xdp-l2", "XDP without IP"), ("dpdk", "DPDK's memif")];
 
+/// How who is measured waits. Nothing tells that a frame has come by DPDK: its driver polls, whatever the application does.
+fn waits(transport: &str, spins: bool) -> &'static str {
+    match (spins, transport) {
+        (true, _) => "polling",
+        (false, "dpdk") => "with a driver that polls",
+        (false, _) => "asleep",
+    }
+}
+
 /// A line of a table.
 struct Row<'a> {
     what: String,

@@ -448,6 +448,18 @@ impl Device {
         })
     }
 
+    /// The monotonic clock in ns, for who waits until it takes something.
+    pub fn now_ns(&self) -> u64 {
+        // SAFETY: it only reads the clock.
+        unsafe { ffi::taut_dpdk_now_ns() }
+    }
+
+    /// Does nobody receive or send for now, as memif's driver hears of its peer? It lasts until DPDK's thread has run.
+    pub fn is_shut(&self) -> bool {
+        // SAFETY: the type's invariant.
+        unsafe { ffi::taut_dpdk_is_shut(self.number()) != 0 }
+    }
+
     /// The counters.
     pub fn statistics(&self) -> Statistics {
         let mut counts = Counts::default();

@@ -131,4 +131,6 @@ unsafe extern "C" {
     pub fn taut_dpdk_cut(frame: *mut RawMbuf, len: u16);
     pub fn taut_dpdk_rx(port: u16, queue: u16, frames: *mut *mut RawMbuf, room: u16, split: *mut u64) -> u16;
     pub fn taut_dpdk_tx(port: u16, queue: u16, frames: *mut *mut RawMbuf, count: u16) -> u16;
+    pub fn taut_dpdk_now_ns() -> u64;
+    pub fn taut_dpdk_is_shut(port: u16) -> c_int;
 }

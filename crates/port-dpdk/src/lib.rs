@@ -12,7 +12,7 @@ mod critical;
 
 use std::sync::Arc;
 
-use taut_base::{Error, Locator, Result, Time};
+use taut_base::{Duration, Error, Locator, Result, Time};
 use taut_dpdk::{Burst, Device, DeviceConfig, Eal, EalConfig, Memory, RxQueues};
 use taut_ethernet::{Carrier, LENT, Layer, OwnIp, Put, Reached, Station, Stats, Tag, shift_with_tag};
 use taut_mem::Chunks;
@@ -21,9 +21,17 @@ use taut_port::Frame;
 use critical::{CRITICAL, QUEUES};
 pub use critical::{Critical, Steering};
 
-/// How often in a row frames are given to a device that takes none: it sends those before meanwhile. Higher holds up
-/// what else there is to do while nobody is at the other end, lower drops frames of a burst.
+/// How often in a row frames are given to a device that takes none, between looks at the clock and at the link. Higher holds
+/// up what else there is to do while nobody is at the other end, lower looks more often.
 const TRIES: u32 = 1_000;
+
+/// For how long while somebody is there whose ring is full. Lower drops more of what is faster than they are, higher holds up
+/// what else there is to do. One who has taken nothing for so long is not waited for again before they take something.
+const PATIENCE: Duration = Duration::from_millis(2);
+
+/// The same while nobody can send by the device, as memif's driver hears of the other end: each 50 ms, for as long as its
+/// thread needs to get a processor. Lower drops frames where that is taken, higher holds up who has another way.
+const HEARING: Duration = Duration::from_millis(20);
 
 /// After so many takes of nothing but what is critical a burst of the others is taken: without discovery, and answers to who
 /// asks for addresses, nobody stays. Lower has a critical sample wait behind such a burst more often, higher leaves the others
@@ -100,6 +108,8 @@ pub struct DpdkPort {
     in_a_row: u32,
     /// Bytes of the longest frame.
     room: usize,
+    /// Has the other end been waited for in vain?
+    is_stuck: bool,
 }
 
 impl DpdkPort {
@@ -146,7 +156,17 @@ impl DpdkPort {
         let critical = config.critical.as_ref();
         let steering = critical.map(|critical| Steering::of(&mut device, critical, station.tag, to));
         let (out, sends_by, critical_in) = Default::default();
-        Ok(DpdkPort { device, carrier, out, sends_by, steering, critical_in, in_a_row: 0, room })
+        Ok(DpdkPort {
+            device,
+            carrier,
+            out,
+            sends_by,
+            steering,
+            critical_in,
+            in_a_row: 0,
+            room,
+            is_stuck: false,
+        })
     }
 
     /// What looks for frames, once.
@@ -265,13 +285,38 @@ impl DpdkPort {
         }
     }
 
+    #[inline]
     fn send_out(&mut self, place: usize) {
-        let out = &mut self.out[place];
-        let mut tries = 0;
-        while !out.is_empty() && tries < TRIES {
-            tries = if self.device.send(place as u16, out) > 0 { 0 } else { tries + 1 };
+        let DpdkPort { device, out, is_stuck, .. } = self;
+        *is_stuck &= device.send(place as u16, &mut out[place]) == 0;
+        if !out[place].is_empty() {
+            self.send_rest(place);
         }
-        self.carrier.stats.dropped_full += out.len() as u64;
+    }
+
+    /// The device has not taken all at once.
+    #[cold]
+    fn send_rest(&mut self, place: usize) {
+        let DpdkPort { device, carrier, out, is_stuck, .. } = self;
+        let out = &mut out[place];
+        let (mut tries, mut since) = (0, device.now_ns());
+        while !out.is_empty() {
+            if device.send(place as u16, out) > 0 {
+                (tries, since, *is_stuck) = (0, device.now_ns(), false);
+                continue;
+            }
+            tries += 1;
+            if tries % TRIES != 0 {
+                continue;
+            }
+            let is_shut = device.is_shut();
+            let patience = if is_shut { HEARING } else { PATIENCE };
+            if *is_stuck && !is_shut || device.now_ns() >= since + patience.0 as u64 || !device.link().is_up {
+                *is_stuck |= !is_shut;
+                break;
+            }
+        }
+        carrier.stats.dropped_full += out.len() as u64;
         out.clear();
     }
 

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::time::{Duration, Instant};
+
 use common::{CRITICAL_PORT, Cable, PORT, Ported, bare, own};
 use taut_base::Locator;
 use taut_ethernet::Tag;
@@ -49,6 +51,24 @@ fn ordinary(from: &mut Ported, to: [u8; 6], numbers: std::ops::Range<u32>) {
 fn critical(from: &mut Ported, to: [u8; 6]) {
     from.port.set_mark(46, 6, 6);
     from.send(&Locator::ethernet(to, CRITICAL_PORT), b"critical");
+}
+
+/// Every 50 ms memif's driver hears of the other end and takes nothing for as long as that lasts.
+#[test]
+fn nothing_is_lost_while_the_driver_hears_of_the_other_end() {
+    let cable = Cable::new(140);
+    let [mut from, mut to] = pair(&cable, None);
+    let station = to.port.carrier().station().mac;
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(2) {
+        let (before, sent_at) = (from.port.stats().dropped_full, Instant::now());
+        ordinary(&mut from, station, 0..8);
+        // DPDK's thread may have found no processor for as long as it is waited for.
+        let is_waited_for = sent_at.elapsed() < Duration::from_millis(20);
+        let dropped = from.port.stats().dropped_full - before;
+        assert!(dropped == 0 || !is_waited_for, "{dropped} after {:?}", sent_at.elapsed());
+        to.receive_all(8 - dropped as usize);
+    }
 }
 
 /// What one call takes: memif has its moments in which nothing is found.

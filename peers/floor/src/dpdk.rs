@@ -143,9 +143,9 @@ impl Wire for Dpdk {
         }
     }
 
-    /// There is no other way.
-    fn wait(&self, _: &Options) -> &'static str {
-        "spin"
+    /// There is no other way. But a case that does not ask for it is another one.
+    fn wait(&self, options: &Options) -> &'static str {
+        if options.spin() { "spin" } else { "poll" }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::record::Record;
 use crate::report::units::size;
 use crate::workload::calls;
 
-use super::{Figure, Row, WAYS, is_linked, row};
+use super::{Figure, Row, WAYS, is_linked, row, waits};
 
 /// eProsima's sizes.
 pub(crate) const SIZES: [u64; 11] =
@@ -56,7 +56,8 @@ pub(super) fn bypass() -> Vec<Row<'static>> {
     let mut rows = Vec::new();
     for (transport, way) in WAYS {
         let linked = move |r: &Record| r.transport == transport && is_linked(r) && !has_other_mtu(r);
-        for (spins, wait) in [(true, "polling"), (false, "asleep")] {
+        for spins in [true, false] {
+            let wait = waits(transport, spins);
             let over = move |r: &Record| linked(r) && r.workload == "latency" && (r.wait == "spin") == spins;
             for bytes in [64, 512, 1_024] {
                 let is = move |r: &Record| over(r) && r.rate_hz == 0.0 && r.size_bytes == bytes;

@@ -5,7 +5,7 @@
 //! was not measured is left out.
 
 use super::figure::mean_ns;
-use super::{Table, WAYS, is_linked};
+use super::{Table, WAYS, is_linked, waits};
 use crate::record::{Outcome, Record};
 use crate::report::current::best_of_one_run;
 use crate::report::peers;
@@ -105,7 +105,7 @@ impl Measure {
     }
 
     fn what(&self, of: &Record, way: &str, spins: bool) -> String {
-        let wait = if spins { "polling" } else { "asleep" };
+        let wait = waits(&of.transport, spins);
         if self.workload == "throughput" {
             let over = if self.case == JUMBO { " at an MTU of 9,000" } else { "" };
             return format!("{} of {}{over} by {way}, {wait}", self.name, size(self.size));

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Figure, Row, Table, WAYS, is_linked, row};
+use super::{Figure, Row, Table, WAYS, is_linked, row, waits};
 use crate::record::{Outcome, Record, Times};
 use crate::report::current::best_of_one_run;
 use crate::report::peers;
@@ -37,7 +37,8 @@ pub(super) fn by_sockets() -> Vec<Row<'static>> {
 /// By one of the ways of `bypass`; before the flood the same exchange, awake and asleep.
 pub(super) fn over_link(transport: &'static str) -> Vec<Row<'static>> {
     let mut rows = Vec::new();
-    for (wait, spins) in [("polling", true), ("asleep", false)] {
+    for spins in [true, false] {
+        let wait = waits(transport, spins);
         let is = move |r: &Record| {
             r.workload == "latency"
                 && r.transport == transport
