@@ -150,6 +150,18 @@ impl Ruleset {
         self.beside(chain).any(is_by_interface)
     }
 
+    /// Does the rule there depend on who sends, or on a route?
+    pub fn tells_hosts_apart(&self, place: &Place) -> bool {
+        let number = place.rule.as_ref().map_or(0, |at| at.number);
+        let rules = self.chains.get(&place.chain).map(|chain| &chain.rules);
+        let rule = rules.zip(number.checked_sub(1)).and_then(|(rules, at)| rules.get(at));
+        let is_by_host = |expression: &Value| {
+            let text = expression.to_string();
+            ["\"fib\"", "\"saddr\""].iter().any(|word| text.contains(word))
+        };
+        rule.is_some_and(|rule| rule.expressions.iter().any(is_by_host))
+    }
+
     /// May a packet leave the chain before its end, and not be judged?
     pub fn is_left_early(&self, chain: &str) -> bool {
         let rules = self.chains.get(chain).into_iter().flat_map(|chain| &chain.rules);
