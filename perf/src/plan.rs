@@ -63,7 +63,7 @@ pub fn make(command: &str, options: &Options, entries: &[Entry]) -> Plan {
     let mut plan = Plan { cases: Vec::new(), left_out: Vec::new(), budget_s };
     for (has_spares, (scale, rounds)) in steps {
         let mut all = cases(command, options, full * scale, entries);
-        all.retain(|case| options.lines.is_empty() || options.lines.iter().any(|line| case.is_called(line)));
+        keep_named(&mut all, &options.lines);
         let (kept, spared): (Vec<Case>, Vec<Case>) =
             all.into_iter().partition(|case| has_spares || !matches!(case.need, Need::Spare | Need::Whole));
         (plan.cases, plan.left_out) = (kept, counted(&spared));
@@ -82,6 +82,18 @@ pub fn make(command: &str, options: &Options, entries: &[Entry]) -> Plan {
         }
     }
     plan
+}
+
+/// Keeps what is called so; without names all. Who took turns with a case that goes takes them with no other one's.
+fn keep_named(cases: &mut Vec<Case>, lines: &[String]) {
+    let mut is_begun = false;
+    cases.retain_mut(|case| {
+        let is_kept = lines.is_empty() || lines.iter().any(|line| case.is_called(line));
+        // The first of its group that is kept begins it.
+        case.in_turns &= is_begun;
+        is_begun = is_kept || case.in_turns;
+        is_kept
+    });
 }
 
 /// What the lines of a command are called, each once.
@@ -468,6 +480,27 @@ mod tests {
         assert_eq!(labels(&long), ["flood all long link"]);
         let known = lines("interference", &named("", &["nothing"]), &peers(2));
         assert!(known.contains(&"flood pin queue".into()) && known.contains(&"quiet".into()), "{known:?}");
+    }
+
+    #[test]
+    fn what_is_left_of_a_group_joins_no_other() {
+        let entries = of_bypass();
+        let of = |lines: &[&str]| {
+            let lines = lines.iter().map(ToString::to_string).collect();
+            make("bypass", &Options { lines, ..options("") }, &entries)
+        };
+        let groups = |plan: &Plan| -> Vec<(String, usize, Vec<u32>)> {
+            let told = |group: &[Case]| {
+                let rounds = group.iter().map(|case| case.rounds).collect();
+                (group[0].label.clone(), group.len(), rounds)
+            };
+            plan.cases.chunk_by(|_, next| next.in_turns).map(told).filter(|(_, len, _)| *len > 1).collect()
+        };
+        let flood = ("flood all long link".to_string(), 3, vec![11; 3]);
+        assert_eq!(groups(&of(&["flood", "flood all long"])), std::slice::from_ref(&flood));
+        assert_eq!(groups(&of(&["flood all long"])), [flood]);
+        let both = of(&["flood", "quiet all long", "flood all long"]);
+        assert_eq!(groups(&both), [("quiet all long link".to_string(), 6, vec![11; 6])]);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use taut_xdp::{AttachMode, BindMode, Error, Handover, Interface, Link, Membershi
 use crate::client::{Client, End, Passed, Proof, Share, State, TO_ASK, TO_BIND, ports};
 use crate::interfaces::{self, Addresses, Interfaces};
 use crate::listener::Listener;
+use crate::pace::Pace;
 use crate::places::places;
 use crate::sockets::Sockets;
 use crate::tally::{Counts, Tally};
@@ -196,7 +197,7 @@ impl Server {
         look
     }
 
-    /// Whether somebody connects, and what there is of each client.
+    /// Whether somebody connects, and what there is of each client; of who asks too often only whether it has gone.
     fn wait(&mut self, at_most: Duration) -> Result<(bool, Vec<PollFlags>), Errno> {
         let waits = self.clients.iter().any(|client| matches!(client.state, State::Waits { .. }));
         let at_most = match (waits, self.clients.is_empty()) {
@@ -204,13 +205,19 @@ impl Server {
             (false, false) => at_most.min(LOOK),
             (false, true) => at_most,
         };
+        let now = Instant::now();
+        let at_most = self.clients.iter().filter_map(|client| client.pause(now)).fold(at_most, Duration::min);
         let limit = Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: at_most.subsec_nanos().into() };
+        let events = |client: &Client| match client.pause(now) {
+            Some(_) => PollFlags::empty(),
+            None => PollFlags::IN,
+        };
         let mut fds: Vec<PollFd<'_>> = self
             .clients
             .iter()
-            .map(|client| PollFd::from_borrowed_fd(client.connection.fd(), PollFlags::IN))
+            .map(|client| PollFd::from_borrowed_fd(client.connection.fd(), events(client)))
             .collect();
-        fds.extend(self.listener.fd(Instant::now()).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        fds.extend(self.listener.fd(now).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         match poll(&mut fds, Some(&limit)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
@@ -278,7 +285,7 @@ impl Server {
                 self.take(at, &Take { interface, layer, queues, attach, bind }, fds, now)
             }
             (Message::Receive { ends }, State::Has(share)) if share.layer == Mode::L3 => {
-                self.receive(at, &ends)
+                self.receive(at, &ends, now)
             }
             (message, _) => {
                 self.undertaker.close(client.peer.uid, fds);
@@ -414,6 +421,7 @@ impl Server {
             proofs,
             ends: Vec::new(),
             told: Vec::new(),
+            pace: Pace::new(since),
             _groups,
         };
         Ok((share, layout, handovers))
@@ -428,9 +436,10 @@ impl Server {
     }
 
     /// Has a client receive at these ends, and at no others.
-    fn receive(&mut self, at: usize, ends: &[SocketAddr]) -> Result<(), End> {
+    fn receive(&mut self, at: usize, ends: &[SocketAddr], now: Instant) -> Result<(), End> {
         let Some(client) = self.clients.get_mut(at) else { return Ok(()) };
         let State::Has(share) = &mut client.state else { return Ok(()) };
+        share.pace.count(now);
         let Some(link) = self.interfaces.link(share.interface) else { return Err(End::Gone) };
         let Interface { name, index, .. } = link.interface();
         // What was shown is looked at anew: since then it may be given up.

@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -209,6 +209,34 @@ fn who_does_nothing_is_dropped() {
         let counts = netd.end();
         assert_eq!((counts.stalled, counts.refused), (64, 1), "{counts:?}");
         assert!(turns < 5_000, "it sleeps meanwhile: {turns}");
+    });
+}
+
+/// What one asks again and again is answered so often and no more, and netd sleeps meanwhile.
+#[test]
+fn who_asks_again_and_again_waits() {
+    with_pair("who_asks_again_and_again_waits", ["numrxqueues 2 numtxqueues 2"; 2], |pair| {
+        let netd = Running::start(pair, "again");
+        let socket = bound(1);
+        let client = netd.connect();
+        let (messages, fds) = granted(&client, &socket, 0);
+        assert_eq!(messages.len(), 2, "{messages:?}");
+        let begun = Instant::now();
+        let turns = netd.turns.load(Ordering::Relaxed);
+        let ask = || (0..30).for_each(|_| client.send(&Message::Receive { ends: Vec::new() }, &[]).unwrap());
+        ask();
+        netd.serves(1);
+        for _ in 0..30 {
+            assert_eq!(next(&client).map(|(message, _)| message), Some(Message::Receiving));
+        }
+        assert!(begun.elapsed() >= Duration::from_secs(2), "{:?}", begun.elapsed());
+        let turns = netd.turns.load(Ordering::Relaxed) - turns;
+        assert!(turns < 5_000, "it sleeps meanwhile: {turns}");
+        // That it has gone is heard at once.
+        ask();
+        drop((client, fds));
+        netd.serves(0);
+        assert_eq!(netd.end().hostile, 0);
     });
 }
 

@@ -175,9 +175,11 @@ fn found(ruleset: &Ruleset, fate: &Fate, chain: &str, same: &Same, ports: (u16, 
 }
 
 /// A rule in front of the one that drops, so that those before it hold as they did; behind all where the policy does. None where
-/// somebody has decided by interfaces, as it would be for all of them, and where a rule may lead past the end.
+/// somebody has decided by interfaces, as it would be for all of them, or by the sender or the routes, as it would let in what is
+/// forged; and where a rule may lead past the end.
 fn by_fix(ruleset: &Ruleset, place: &Place, ports: (u16, u16)) -> Option<Mend> {
     if ruleset.tells_interfaces_apart(&place.chain)
+        || ruleset.tells_hosts_apart(place)
         || place.rule.is_none() && ruleset.is_left_early(&place.chain)
     {
         return None;
@@ -302,6 +304,29 @@ mod tests {
         // What leads elsewhere may never come to the end, where the rule would be.
         assert!(!is_by_fix(&[json!([{"goto": {"target": "other"}}])]));
         assert!(!is_by_fix(&[json!([{"return": null}])]));
+    }
+
+    /// An accept in front of what drops forged packets would let them in.
+    #[test]
+    fn what_is_decided_by_routes_is_left_to_who_has() {
+        let fib = |op: &str, flag: &str, kind: &str| {
+            let left = json!({"fib": {"result": "type", "flags": [flag]}});
+            json!({"match": {"op": op, "left": left, "right": kind}})
+        };
+        let is_by_fix = |finding: &Finding| finding.mend.as_ref().unwrap().is_by_fix();
+        let other_than_lo =
+            json!({"match": {"op": "!=", "left": {"meta": {"key": "iifname"}}, "right": "lo"}});
+        let forged = json!([other_than_lo, fib("==", "saddr", "local"), {"drop": null}]);
+        let accept = json!([{"accept": null}]);
+        let found = &where_the_policy_drops(&[forged, accept], 0)[0];
+        assert_eq!((found.state, is_by_fix(found)), (State::WorthChanging, false), "{found:?}");
+        let for_others = json!([fib("!=", "daddr", "broadcast"), {"drop": null}]);
+        let found = &where_the_policy_drops(&[for_others], 0)[0];
+        assert_eq!((found.state, is_by_fix(found)), (State::Harmful, false), "{found:?}");
+        // What other rules ask for is no matter.
+        let others = json!([fib("==", "daddr", "broadcast"), {"drop": null}]);
+        let found = &where_the_policy_drops(&[others, json!([{"drop": null}])], 0)[0];
+        assert_eq!((found.state, is_by_fix(found)), (State::Harmful, true), "{found:?}");
     }
 
     #[test]

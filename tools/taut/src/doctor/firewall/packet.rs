@@ -66,9 +66,18 @@ impl Packet<'_> {
             return (word(tracked, "key")? == "state").then(|| Has::Words(vec!["new"]));
         }
         if let Some(route) = left.get("fib") {
-            return (word(route, "result")? == "type").then(|| Has::Words(vec![self.kind("local")]));
+            return (word(route, "result")? == "type" && is_of_destination(route)).then(|| self.route());
         }
         None
+    }
+
+    /// The type of the route to where it goes: what goes out is for another host.
+    fn route(&self) -> Has<'_> {
+        let own = match self.direction {
+            Direction::In => "local",
+            Direction::Out => "unicast",
+        };
+        Has::Words(vec![self.kind(own)])
     }
 
     /// What conditions call the kind of its addresses: of headers, of the firewall, of Ethernet.
@@ -114,6 +123,14 @@ impl Packet<'_> {
     fn kind(&self, own: &'static str) -> &'static str {
         if self.to.is_multicast() { "multicast" } else { own }
     }
+}
+
+/// Is a route asked for by the destination alone? By the source, by a mark or an interface as well it is another one.
+fn is_of_destination(route: &Value) -> bool {
+    let flags = route.get("flags");
+    let alone =
+        flags.and_then(Value::as_array).map_or(flags, |flags| flags.first().filter(|_| flags.len() == 1));
+    alone.and_then(Value::as_str) == Some("daddr")
 }
 
 impl Has<'_> {
@@ -300,9 +317,30 @@ mod tests {
             Some(false)
         );
         assert_eq!(holds(json!({"ct": {"key": "state"}}), "in", json!("new")), Some(true));
-        let kind = json!({"fib": {"result": "type", "flags": ["daddr"]}});
-        assert_eq!(holds(kind, "==", json!("multicast")), Some(true));
         let out = json!({"op": "==", "left": {"meta": {"key": "oifname"}}, "right": "eth0"});
         assert_eq!(packet(Direction::Out).matches(&out, &Sets::new()), Some(true));
+    }
+
+    /// nftables asks the routes for the source as well, and whose that is, is not known.
+    #[test]
+    fn routes() {
+        let group = packet(Direction::In);
+        let unicast = |direction| Packet { to: [10, 0, 0, 1].into(), ..packet(direction) };
+        let is = |packet: &Packet<'_>, flags: Value, kind: &str| {
+            let fib = json!({"fib": {"result": "type", "flags": flags}});
+            packet.matches(&json!({"op": "==", "left": fib, "right": kind}), &Sets::new())
+        };
+        for flags in [json!(["daddr"]), json!("daddr")] {
+            assert_eq!(is(&group, flags.clone(), "multicast"), Some(true));
+            assert_eq!(is(&unicast(Direction::In), flags.clone(), "local"), Some(true));
+            assert_eq!(is(&unicast(Direction::Out), flags.clone(), "local"), Some(false), "it is a peer's");
+            assert_eq!(is(&unicast(Direction::Out), flags, "unicast"), Some(true));
+        }
+        for flags in
+            [json!(["saddr"]), json!("saddr"), json!(["daddr", "iif"]), json!(["mark", "daddr"]), json!([])]
+        {
+            assert_eq!(is(&unicast(Direction::In), flags.clone(), "local"), None, "{flags}");
+            assert_eq!(is(&group, flags.clone(), "multicast"), None, "{flags}");
+        }
     }
 }

@@ -150,6 +150,18 @@ impl Ruleset {
         self.beside(chain).any(is_by_interface)
     }
 
+    /// Does the rule there depend on who sends, or on a route?
+    pub fn tells_hosts_apart(&self, place: &Place) -> bool {
+        let number = place.rule.as_ref().map_or(0, |at| at.number);
+        let rules = self.chains.get(&place.chain).map(|chain| &chain.rules);
+        let rule = rules.zip(number.checked_sub(1)).and_then(|(rules, at)| rules.get(at));
+        let is_by_host = |expression: &Value| {
+            let text = expression.to_string();
+            ["\"fib\"", "\"saddr\""].iter().any(|word| text.contains(word))
+        };
+        rule.is_some_and(|rule| rule.expressions.iter().any(is_by_host))
+    }
+
     /// May a packet leave the chain before its end, and not be judged?
     pub fn is_left_early(&self, chain: &str) -> bool {
         let rules = self.chains.get(chain).into_iter().flat_map(|chain| &chain.rules);
@@ -215,6 +227,11 @@ impl Ruleset {
                         }
                         way
                     }
+                    // Another program judges; what it accepts is not seen by the rules behind.
+                    Some((kind, _)) if kind == "queue" => {
+                        doubt.dropped.get_or_insert_with(|| place.clone());
+                        Way::Accepted
+                    }
                     Some((kind, _)) if kind == "return" && sure => return Way::Through,
                     _ => Way::Through,
                 };
@@ -247,9 +264,10 @@ fn verdicts(rule: &[Value], packet: &Packet<'_>, sets: &Sets) -> Vec<(Map<String
                 Some(false) => return Vec::new(),
                 None => sure = false,
             },
-            // Not so often, not so many; a condition that only iptables knows.
-            "limit" | "ct count" | "quota" | "xt" => sure = false,
-            "accept" | "drop" | "reject" | "return" | "jump" | "goto" => {
+            // Not so often, not so many, of each sender too, and only while a set has room; a condition that only
+            // iptables knows.
+            "limit" | "ct count" | "quota" | "meter" | "set" | "map" | "xt" => sure = false,
+            "accept" | "drop" | "reject" | "queue" | "return" | "jump" | "goto" => {
                 return vec![(expression.clone(), sure)];
             }
             "vmap" => return mapped(inner, packet, sets, sure),
@@ -357,6 +375,41 @@ mod tests {
             perhaps("rule 1")
         );
         assert_eq!(fate("accept", &[json!([{"accept": null}]), drop], &[]), None);
+    }
+
+    #[test]
+    fn what_hangs_on_how_often_a_sender_sends() {
+        let rate = json!({"limit": {"rate": 10, "burst": 5, "per": "second"}});
+        let sender = json!({"payload": {"protocol": "ip", "field": "saddr"}});
+        for limit in [
+            json!({"meter": {"key": sender, "stmt": rate, "size": 65_535, "name": "m"}}),
+            json!({"set": {"op": "add", "elem": sender, "set": "@lim", "stmt": [rate]}}),
+            json!({"map": {"op": "add", "elem": sender, "data": 1, "map": "@lim", "stmt": [rate]}}),
+        ] {
+            assert_eq!(
+                fate("drop", &[json!([limit, {"accept": null}])], &[]),
+                perhaps("the policy"),
+                "{limit}"
+            );
+            assert_eq!(fate("accept", &[json!([limit, {"drop": null}])], &[]), perhaps("rule 1"), "{limit}");
+        }
+    }
+
+    #[test]
+    fn what_another_program_judges() {
+        let (drop, accept) = (json!([{"drop": null}]), json!([{"accept": null}]));
+        let queue = json!([{"queue": {"num": 1, "flags": "bypass"}}]);
+        assert_eq!(fate("accept", std::slice::from_ref(&queue), &[]), perhaps("rule 1"));
+        assert_eq!(
+            fate("drop", &[queue.clone(), drop.clone()], &[]),
+            perhaps("rule 1"),
+            "nothing comes further"
+        );
+        assert_eq!(fate("drop", &[queue.clone(), accept.clone()], &[]), perhaps("rule 1"));
+        assert_eq!(fate("accept", &[accept, queue], &[]), None);
+        let of_some = json!([source(), {"queue": {"num": 1}}]);
+        assert_eq!(fate("accept", &[of_some.clone(), drop], &[]), perhaps("rule 2"), "others are dropped");
+        assert_eq!(fate("accept", &[of_some], &[]), perhaps("rule 1"));
     }
 
     #[test]
