@@ -271,17 +271,16 @@ static int subscribe(const struct options *o, dds_entity_t participant, dds_enti
             tally(t, samples[i], &infos[i], o);
             tally_state_of_valid(t, samples[i], &infos[i], o->type);
         }
-        if (taken > 0) {
+        if (taken > 0)
             dds_return_loan(reader, samples, taken);
-            continue;
-        }
-        if (!lingering && (tally_complete(t) || (writers_left && matched == 0))) {
+        if (taken <= 0 && !lingering && (tally_complete(t) || (writers_left && matched == 0))) {
             lingering = true;
             end = seconds_now() + o->linger_s;
         }
         if (seconds_now() >= end)
             return tally_finish(t);
-        wait_on(waitset, end);
+        if (taken <= 0)
+            wait_on(waitset, end);
     }
 }
 

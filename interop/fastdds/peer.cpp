@@ -380,15 +380,15 @@ int subscribe(const options &o, DomainParticipant *participant, Topic *topic)
         reader->get_subscription_matched_status(status);
         event_matched(static_cast<uint32_t>(status.current_count), &matched);
         writers_left = writers_left || matched < was;
-        if (take(reader, o, t, ids))
-            continue;
-        if (!lingering && (tally_complete(t) || (writers_left && matched == 0))) {
+        const bool idle = !take(reader, o, t, ids);
+        if (idle && !lingering && (tally_complete(t) || (writers_left && matched == 0))) {
             lingering = true;
             end = seconds_now() + o.linger_s;
         }
         if (seconds_now() >= end)
             return tally_finish(t);
-        set.wait(active, left(end));
+        if (idle)
+            set.wait(active, left(end));
     }
 }
 

@@ -219,14 +219,13 @@ def subscribe(options, participant, topic):
         samples = reader.take(32)
         for sample in samples:
             count_one(tally, octets, sample)
-        if samples:
-            continue
-        if not lingering and (tally.complete() or (matched.left and matched.count == 0)):
+        if not samples and not lingering and (tally.complete() or (matched.left and matched.count == 0)):
             lingering = True
             end = time.monotonic() + options.linger
         if time.monotonic() >= end:
             return tally.finish()
-        wait_on(waitset, end)
+        if not samples:
+            wait_on(waitset, end)
 
 
 def main():
