@@ -84,31 +84,42 @@ fn who_may_sleep_hears_all_sockets_of_the_user_between_two_steps_of_discovery() 
     inner.role.release(false);
 }
 
-/// Samples have come each 20 ms, and the next one does not.
+const PERIOD: Duration = Duration::from_millis(20);
+const AHEAD: Duration = Duration::from_millis(2);
+
+/// Samples have come each 20 ms, and the next one does not. Returns how often the kernel is asked for it before its time,
+/// around that and after it, and how many were awaited awake, with whether any was so in vain.
+fn await_one_that_does_not_come(domain_id: u32, wake_ahead: Duration) -> ([u64; 3], Option<(u64, bool)>) {
+    let config = ExecutorConfig { wake_ahead, spin: Duration::ZERO, ..config(domain_id, false) };
+    let executor = Executor::start(&config).unwrap();
+    let inner = &executor.inner;
+    hear_all(&executor);
+    let last = monotonic_now();
+    (0..8).for_each(|n| inner.rhythm.note_come(last - PERIOD.times(7 - n)));
+    let (from, until) = (last + PERIOD - AHEAD, last + PERIOD + AHEAD);
+    let calls_until = |end: Time| {
+        let before = inner.watch.calls();
+        while monotonic_now() < end {
+            executor.run_once(Some(end)).unwrap();
+        }
+        inner.watch.calls() - before
+    };
+    let calls = [from - AHEAD.times(2), until, until + AHEAD.times(2)].map(calls_until);
+    (calls, executor.stats().steady.map(|of| (of.awake, of.missed > 0)))
+}
+
 #[test]
 fn who_expects_a_sample_looks_for_it_from_before_until_after() {
-    const PERIOD: Duration = Duration::from_millis(20);
-    const AHEAD: Duration = Duration::from_millis(2);
-    for (wake_ahead, looks) in [(Duration::ZERO, false), (AHEAD, true)] {
-        let config = ExecutorConfig { wake_ahead, spin: Duration::ZERO, ..config(own_domain(), false) };
-        let executor = Executor::start(&config).unwrap();
-        let inner = &executor.inner;
-        hear_all(&executor);
-        let last = monotonic_now();
-        (0..8).for_each(|n| inner.rhythm.note_come(last - PERIOD.times(7 - n)));
-        let (from, until) = (last + PERIOD - AHEAD, last + PERIOD + AHEAD);
-        let calls_until = |end: Time| {
-            let before = inner.watch.calls();
-            while monotonic_now() < end {
-                executor.run_once(Some(end)).unwrap();
-            }
-            inner.watch.calls() - before
-        };
-        let calls = [from - AHEAD.times(2), until, until + AHEAD.times(2)].map(calls_until);
-        // A thread that looks asks the kernel some hundred times a millisecond, unless it is kept from its processor.
-        assert!(calls[0] < 20 && calls[2] < 20 && (calls[1] > 20) == looks, "{wake_ahead}: {calls:?}");
-        let steady = executor.stats().steady;
-        assert_eq!(steady.map(|of| (of.awake, of.missed > 0)), looks.then_some((0, true)), "{steady:?}");
+    // A thread that looks asks the kernel some hundred times a millisecond, unless it is kept from its processor just then.
+    for (wake_ahead, looks, tries) in [(Duration::ZERO, false, 1), (AHEAD, true, 10)] {
+        let (domain_id, mut found) = (own_domain(), Vec::new());
+        let is_as_wanted = (0..tries).any(|_| {
+            let (calls, steady) = await_one_that_does_not_come(domain_id, wake_ahead);
+            found.push((calls, steady));
+            let is_at_its_time = calls[0] < 20 && calls[2] < 20 && (calls[1] > 20) == looks;
+            is_at_its_time && steady == looks.then_some((0, true))
+        });
+        assert!(is_as_wanted, "{wake_ahead}: {found:?}");
     }
 }
 
