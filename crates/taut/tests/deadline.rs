@@ -81,13 +81,16 @@ fn is_told(domain_id: u32, local: bool) {
         (sample.info.instance_state == InstanceState::NotAliveDisposed && sample.data.is_none()).then_some(())
     });
     // What was missed before it ended may be told yet.
-    let _ = (writer.offered_deadline_missed_status(), reader.requested_deadline_missed_status());
-    // That nothing comes cannot be awaited.
-    std::thread::sleep(PERIOD.times(3).into());
-    let (more_offered, more_requested) =
-        (writer.offered_deadline_missed_status(), reader.requested_deadline_missed_status());
-    assert!(more_offered.total_count_change <= 1, "{more_offered:?}");
-    assert!(more_requested.total_count_change <= 1, "{more_requested:?}");
+    let mut more = Vec::new();
+    let is_over = (0..3).any(|_| {
+        let told = || (writer.offered_deadline_missed_status(), reader.requested_deadline_missed_status());
+        told();
+        // That nothing comes cannot be awaited.
+        std::thread::sleep(PERIOD.times(3).into());
+        more.push(told());
+        more.last().is_some_and(|(o, r)| o.total_count_change <= 1 && r.total_count_change <= 1)
+    });
+    assert!(is_over, "{more:?}");
 }
 
 #[test]
