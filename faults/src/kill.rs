@@ -11,6 +11,7 @@ use taut_mem::fail::Point;
 
 use crate::actor::{Actor, was_struck};
 use crate::sight::{self, Holdings, now_ns};
+use crate::still::Still;
 
 /// The pair. The writer has so little room that a dead reader holds it up within a few milliseconds.
 const WRITER: &str = "--writer 1 --reliable --max-samples 16 --blocking-ms 5000";
@@ -38,6 +39,9 @@ const SHMEM_SLACK_KIB: u64 = 128 << 10;
 const LIMIT_US: u64 = 10_000;
 /// The writer may know of a death before it is seen that the process has ended.
 const AT_ONCE_NS: u64 = 50_000_000;
+/// So often a round is played in all while the machine stands still in each. Lower and a machine that does so often fails a
+/// run, higher and such a run takes longer.
+const PLAYS: usize = 5;
 /// Gaps from here on are told with what may be the reason.
 const SLOW_US: u64 = 50_000;
 
@@ -57,7 +61,17 @@ struct Found {
     slow: Vec<String>,
     /// Rounds in which the next sample came later than that, though the threads of the pair ran.
     late: usize,
+    /// Rounds that were played again, as the machine stood still.
+    again: usize,
     by_point: BTreeMap<String, [u64; 4]>,
+}
+
+/// How soon the pair went on.
+enum Pace {
+    InTime,
+    Late,
+    /// Late, but for half of the time it could not run.
+    StoodStill,
 }
 
 /// Kills `rounds` times at each point, or only at the point of this name.
@@ -68,19 +82,20 @@ pub fn run(rounds: usize, only: Option<&str>, seed: u64) -> Result<(), String> {
     let shmem_before = sight::shmem_kib();
     let mut writer = Actor::start(WRITER);
     let mut reader = Actor::start(READER);
+    let still = Still::watch();
     reader.await_report("the pair is there", KNOWN, |report| report.number("received") > 100)?;
     let cases = cases(&mut writer, &mut reader)?;
     let mut found = Found::default();
     // One round of all, then what is held is what is always held.
     let wanted = |case: &&Case| only.is_none_or(|only| format!("{:?}", case.2) == only);
     for case in cases.iter().filter(wanted) {
-        round(&mut writer, &mut reader, case, &mut random, &mut Found::default())?;
+        round(&mut writer, &mut reader, case, &still, &mut random, &mut Found::default())?;
     }
     settle(&mut writer, &mut reader)?;
     let before = [Holdings::of(writer.pid()), Holdings::of(reader.pid())];
     for _ in 0..rounds {
         for case in cases.iter().filter(wanted) {
-            round(&mut writer, &mut reader, case, &mut random, &mut found)?;
+            round(&mut writer, &mut reader, case, &still, &mut random, &mut found)?;
         }
         control(&mut writer, &mut reader, &mut found)?;
     }
@@ -162,21 +177,44 @@ fn settle(writer: &mut Actor, reader: &mut Actor) -> Result<u64, String> {
     Ok(known)
 }
 
+/// One round, which is played again if the machine stood still in it.
 fn round(
     writer: &mut Actor,
     reader: &mut Actor,
-    (role, part, point, passes): &Case,
+    case: &Case,
+    still: &Still,
     random: &mut fastrand::Rng,
     found: &mut Found,
 ) -> Result<(), String> {
+    let (.., passes) = case;
     // A point that is passed once in a life is struck then, one of a sample at any of the first forty.
     let pass = 1 + random.u64(0..(*passes / 4).clamp(1, 40));
+    found.rounds += 1;
+    for _ in 0..PLAYS {
+        match play(writer, reader, case, pass, still, found)? {
+            Pace::InTime => return Ok(()),
+            Pace::Late => break,
+            Pace::StoodStill => found.again += 1,
+        }
+    }
+    found.late += 1;
+    Ok(())
+}
+
+fn play(
+    writer: &mut Actor,
+    reader: &mut Actor,
+    (role, part, point, _): &Case,
+    pass: u64,
+    still: &Still,
+    found: &mut Found,
+) -> Result<Pace, String> {
     writer.ask("times")?;
     let start = now_ns();
     let mut victim = Actor::start(&format!("{part} --point {point:?} --pass {pass}"));
     let status = victim.wait(TO_THE_POINT);
     let died = now_ns();
-    found.rounds += 1;
+    still.longest_us();
     match status {
         Some(status) if was_struck(status) => {}
         Some(status) => return Err(format!("{role} at {point:?}: ended by {status}: {}", victim.log())),
@@ -195,9 +233,14 @@ fn round(
     let (wrote, read) = (writer.ask("times")?, reader.ask("times")?);
     let write_us = wrote.number("most") / 1_000;
     let pauses_us = [wrote.number("pause") / 1_000, read.number("pause") / 1_000];
-    // A thread of the pair that did not run for half of the time is no fault of the pair.
-    let paused_us = pauses_us.into_iter().max().unwrap_or(0);
-    found.late += usize::from(next_us > LIMIT_US && paused_us < next_us / 2);
+    // A thread of the pair, or a processor, that did not run for half of the time is no fault of the pair.
+    let still_us = still.longest_us();
+    let paused_us = pauses_us.into_iter().fold(still_us, u64::max);
+    let pace = match next_us > LIMIT_US {
+        true if paused_us < next_us / 2 => Pace::Late,
+        true => Pace::StoodStill,
+        false => Pace::InTime,
+    };
     let known_us = known.saturating_sub(died) / 1_000;
     let report = reader.ask("report")?;
     if report.number("out_of_order") > 0 {
@@ -209,7 +252,7 @@ fn round(
     if gap_us > SLOW_US {
         found.slow.push(format!(
             "{role} {point:?}, pass {pass}: gap {gap_us} us, longest write {write_us} us, threads of writer and \
-             reader paused for {pauses_us:?} us, death known after {known_us} us"
+             reader paused for {pauses_us:?} us, the machine for {still_us} us, death known after {known_us} us"
         ));
     }
     found.known_us.push(known_us);
@@ -217,7 +260,7 @@ fn round(
     let [rounds, gap, next, write] = found.by_point.entry(format!("{role} {point:?}")).or_default();
     *rounds += 1;
     (*gap, *next, *write) = (gap_us.max(*gap), next_us.max(*next), write_us.max(*write));
-    Ok(())
+    Ok(pace)
 }
 
 /// Waits for the pair's next sample after the death.
@@ -284,6 +327,7 @@ impl Found {
             "  rounds in which the pair went on after more than {LIMIT_US} us, though it could run: {}",
             self.late
         );
+        println!("  rounds that were played again, as the machine stood still: {}", self.again);
         println!("  rounds with a gap above {SLOW_US} us: {}", self.slow.len());
         self.slow.iter().take(20).for_each(|line| println!("    {line}"));
         for (case, [rounds, gap_us, next_us, write_us]) in &self.by_point {

@@ -16,6 +16,7 @@ mod sample;
 mod scramble;
 mod seen;
 mod sight;
+mod still;
 mod stop;
 
 use std::process::ExitCode;

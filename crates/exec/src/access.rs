@@ -546,7 +546,7 @@ mod tests {
     #[test]
     fn who_makes_or_ends_an_endpoint_leaves_others_their_turn_between_its_matches() {
         const READERS: usize = 4 * taut_rtps::limits::LOCAL_STEP;
-        let executor = inline(112);
+        let executor = inline();
         let readers: Vec<_> = (0..READERS)
             .map(|_| executor.create_reader(endpoint(DataReaderQos::default())).unwrap().0)
             .collect();

@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use taut_base::{Duration, InstanceHandle, Time, Timestamp};
 use taut_dcps::{Endpoint, Entity, Selection, StatusMask, TypeSupport, Write};
@@ -34,9 +34,19 @@ pub(crate) fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
     Endpoint { topic_name: "Numbers".into(), topic_qos, type_support, qos, group }
 }
 
+/// Set in the process that a test starts for itself: the domain of that test.
+pub(crate) const DOMAIN: &str = "TAUT_TEST_DOMAIN";
+
+/// A domain that no other test of this program has, as the participants of two would meet.
+pub(crate) fn own_domain() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let of_process = std::env::var(DOMAIN).ok().map(|domain| domain.parse().unwrap());
+    of_process.unwrap_or_else(|| NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
 /// An executor that nobody drives, in a domain of its own.
-pub(crate) fn inline(domain_id: u32) -> Executor {
-    start(domain_id, false)
+pub(crate) fn inline() -> Executor {
+    start(own_domain(), false)
 }
 
 fn start(domain_id: u32, local: bool) -> Executor {
@@ -50,12 +60,12 @@ pub(crate) fn config(domain_id: u32, local: bool) -> ExecutorConfig {
 
 /// A participant with a writer and a reader that the protocol joins, and nobody who drives.
 pub(crate) fn executor() -> (Executor, WriterIndex, ReaderIndex) {
-    with_both_ends(inline(93))
+    with_both_ends(inline())
 }
 
 /// The same with lanes.
 pub(crate) fn executor_with_lanes() -> (Executor, WriterIndex, ReaderIndex) {
-    with_both_ends(start(105, true))
+    with_both_ends(start(own_domain(), true))
 }
 
 pub(crate) fn with_both_ends(executor: Executor) -> (Executor, WriterIndex, ReaderIndex) {
@@ -107,7 +117,7 @@ fn a_clock_that_is_set_back_makes_no_new_sample_old() {
     ];
     for (way, (local, pull)) in ways.into_iter().enumerate() {
         // Who waits asks the participant at once.
-        let config = ExecutorConfig { spin: Duration::ZERO, ..config(56, local) };
+        let config = ExecutorConfig { spin: Duration::ZERO, ..config(own_domain(), local) };
         let (executor, writer, reader) = with_ends(Executor::start(&config).unwrap(), writes.clone());
         let mut outlet = executor.outlet(writer, &writes).unwrap();
         let door = executor.door(reader).unwrap();
@@ -125,7 +135,7 @@ fn a_clock_that_is_set_back_makes_no_new_sample_old() {
 fn a_clock_that_is_set_back_makes_no_history_old() {
     let lifespan = Duration::from_secs(60);
     let writes = DataWriterQos { lifespan, ..DataWriterQos::default() }.transient_local();
-    let executor = inline(57);
+    let executor = inline();
     let writer = executor
         .inner
         .with(|participant, now| participant.create_writer(now, endpoint::<_, PublisherQos>(writes)));
@@ -138,9 +148,9 @@ fn a_clock_that_is_set_back_makes_no_history_old() {
 }
 
 /// A participant that announces itself to these.
-fn beside(sockets: &[UdpSocket], domain_id: u32) -> Executor {
+fn beside(sockets: &[UdpSocket]) -> Executor {
     let initial_peers = sockets.iter().map(|socket| socket.local_addr().unwrap().to_string()).collect();
-    Executor::start(&ExecutorConfig { initial_peers, ..config(domain_id, true) }).unwrap()
+    Executor::start(&ExecutorConfig { initial_peers, ..config(own_domain(), true) }).unwrap()
 }
 
 /// A DATA, behind the header, of which there is only the key.
@@ -152,7 +162,7 @@ fn is_end(bytes: &[u8]) -> bool {
 fn all_are_told_that_a_participant_leaves() {
     let bind = |_| UdpSocket::bind("127.0.0.1:0").unwrap();
     let sockets: Vec<_> = (0..3 * JobClass::SendMeta.budget()).map(bind).collect();
-    drop(beside(&sockets, 93));
+    drop(beside(&sockets));
     for (n, socket) in sockets.iter().enumerate() {
         socket.set_read_timeout(Some(LIMIT.into())).unwrap();
         let mut bytes = [0; 2_000];
@@ -168,7 +178,7 @@ fn all_are_told_that_a_participant_leaves() {
 #[test]
 fn a_participant_does_not_leave_with_a_child_of_its_process() {
     let sockets = [UdpSocket::bind("127.0.0.1:0").unwrap()];
-    let mut executor = beside(&sockets, 60);
+    let mut executor = beside(&sockets);
     let (prefix, parent) = (executor.inner.prefix, Arc::downgrade(&executor.inner));
     executor.process = Process::parent();
     drop(executor);
@@ -183,8 +193,7 @@ fn a_participant_does_not_leave_with_a_child_of_its_process() {
 #[test]
 fn writers_read_the_wall_clock_for_readers_beside_them_whose_samples_expire() {
     let lifespan = Duration::from_secs(1);
-    let (executor, writer, _) =
-        with_ends(inline(108), DataWriterQos { lifespan, ..DataWriterQos::default() });
+    let (executor, writer, _) = with_ends(inline(), DataWriterQos { lifespan, ..DataWriterQos::default() });
     let elsewhere = Endpoint {
         topic_name: "Others".into(),
         ..endpoint(DataWriterQos { lifespan, ..Default::default() })
@@ -251,7 +260,7 @@ fn what_is_left_last_waits_for_all_that_was_left_before() {
 
 #[test]
 fn what_was_left_before_comes_before_what_lanes_bring() {
-    let executor = start(102, true);
+    let executor = start(own_domain(), true);
     let inner = &executor.inner;
     let (writer, other) = executor.inner.with(|participant, now| {
         participant.create_reader(now, endpoint::<DataReaderQos, SubscriberQos>(DataReaderQos::default()));
@@ -372,7 +381,7 @@ fn a_listener_begins_when_what_was_left_has_been_run() {
 /// Discovery that is sent while nobody drives, or whoever drives sleeps, comes before no sample.
 #[test]
 fn calls_between_two_looks_of_a_driver_are_no_steps_ahead_of_samples() {
-    let Matched { out, inward: _inward, .. } = matched(104, History::KeepAll);
+    let Matched { out, inward: _inward, .. } = matched(History::KeepAll);
     let sent = || out.latency_report().classes[JobClass::SendMeta as usize].steps;
     out.run_once(soon()).unwrap();
     let (ahead, before) = (out.stats().steps_ahead_of_samples, sent());
@@ -387,7 +396,7 @@ fn calls_between_two_looks_of_a_driver_are_no_steps_ahead_of_samples() {
 /// What it waits for may be decoded by code of the user's.
 #[test]
 fn a_wait_that_panics_in_the_midst_of_a_round_ends_it() {
-    let executor = inline(183);
+    let executor = inline();
     let mut looks = 0;
     let wait = || {
         executor.wait(None, |_, _| {
@@ -402,7 +411,7 @@ fn a_wait_that_panics_in_the_midst_of_a_round_ends_it() {
 /// A sample that comes now would wait for the step that has run, and for the one that a thread wants beside it.
 #[test]
 fn discovery_of_a_call_in_the_midst_of_a_round_waits_for_the_next_look_for_samples() {
-    let Matched { out, inward: _inward, .. } = matched(66, History::KeepAll);
+    let Matched { out, inward: _inward, .. } = matched(History::KeepAll);
     let inner = &out.inner;
     let reads = || endpoint::<_, SubscriberQos>(DataReaderQos::default());
     while out.inner.with(|p, _| p.has_work(TxClass::Discovery)) {}
@@ -465,7 +474,7 @@ fn a_reminder_ends_a_look_at_the_port() {
         spin: LIMIT,
         announcement_period: seldom,
         lease_duration: seldom.times(10),
-        ..config(97, false)
+        ..config(own_domain(), false)
     };
     let executor = Executor::start(&config).unwrap();
     let inner = &executor.inner;
@@ -511,8 +520,9 @@ pub(crate) fn soon() -> Option<Time> {
     Some(monotonic_now() + Duration::from_millis(1))
 }
 
-pub(crate) fn matched(domain_id: u32, history: History) -> Matched {
-    let (out, inward) = (inline(domain_id), inline(domain_id));
+pub(crate) fn matched(history: History) -> Matched {
+    let domain_id = own_domain();
+    let (out, inward) = (start(domain_id, false), start(domain_id, false));
     let writes = DataWriterQos { history, ..DataWriterQos::default() };
     let reads = DataReaderQos { history, ..DataReaderQos::default() };
     let writer = out.inner.with(|p, now| p.create_writer(now, endpoint::<_, PublisherQos>(writes.clone())));
@@ -535,7 +545,7 @@ pub(crate) fn matched(domain_id: u32, history: History) -> Matched {
 
 #[test]
 fn a_step_that_sends_is_of_the_class_of_what_it_sends() {
-    let Matched { out, writer, .. } = matched(95, History::KeepAll);
+    let Matched { out, writer, .. } = matched(History::KeepAll);
     let steps = || {
         let classes = out.latency_report().classes;
         [JobClass::SendUser, JobClass::SendMeta].map(|class| classes[class as usize].steps)
@@ -554,7 +564,7 @@ fn a_step_that_sends_is_of_the_class_of_what_it_sends() {
 
 #[test]
 fn what_comes_for_the_user_waits_for_one_step_of_discovery() {
-    let Matched { out, inward, writer, reader, writes } = matched(97, History::KeepAll);
+    let Matched { out, inward, writer, reader, writes } = matched(History::KeepAll);
     let mut outlet = out.outlet(writer, &writes).unwrap();
     let inner = &inward.inner;
     let meta = inner.peek(|core| (0..99).find(|of| core.port.traffic(*of) == Some(Traffic::Meta)).unwrap());
@@ -585,7 +595,7 @@ fn found_at(executor: &Executor, traffic: &[Traffic]) -> Readable {
 
 #[test]
 fn the_bound_has_all_steps_of_a_round_that_come_before() {
-    let executor = inline(99);
+    let executor = inline();
     let readable = found_at(&executor, &[Traffic::User, Traffic::Meta]);
     let of_user = || executor.latency_report().classes[JobClass::ReceiveUser as usize];
     assert_eq!(executor.inner.role.claim(), Claim::Taken);
@@ -606,7 +616,7 @@ fn the_bound_has_all_steps_of_a_round_that_come_before() {
 
 #[test]
 fn what_a_thread_does_between_two_steps_comes_before_the_rest_of_the_round() {
-    let executor = inline(101);
+    let executor = inline();
     let inner = &executor.inner;
     let mut core = inner.enter();
     let ready = core.ready;
@@ -631,7 +641,7 @@ fn what_a_thread_does_between_two_steps_comes_before_the_rest_of_the_round() {
 
 #[test]
 fn a_timer_waits_for_one_step_of_discovery() {
-    let executor = inline(100);
+    let executor = inline();
     let (inner, readable) = (&executor.inner, found_at(&executor, &[Traffic::Meta]));
     assert!(readable.sources().len() >= 2);
     assert_eq!(inner.role.claim(), Claim::Taken);
@@ -655,7 +665,7 @@ fn a_timer_waits_for_one_step_of_discovery() {
 
 #[test]
 fn samples_that_nobody_listens_to_leave_their_driver_nothing_to_do() {
-    let Matched { out, inward, writer, reader, writes } = matched(98, History::KeepAll);
+    let Matched { out, inward, writer, reader, writes } = matched(History::KeepAll);
     let (mut outlet, door) = (out.outlet(writer, &writes).unwrap(), inward.door(reader).unwrap());
     let mut receive = |n| {
         let (until, unread) = (monotonic_now() + LIMIT, || door.side().cache.unread_count());
@@ -679,7 +689,7 @@ fn samples_that_nobody_listens_to_leave_their_driver_nothing_to_do() {
 #[test]
 fn a_burst_that_meets_at_the_token_takes_one_call_each_way_and_waits_for_no_lock() {
     const COUNT: u32 = 200;
-    let Matched { out, inward, writer, reader, writes } = matched(94, History::KeepLast(COUNT));
+    let Matched { out, inward, writer, reader, writes } = matched(History::KeepLast(COUNT));
     let until = monotonic_now() + LIMIT;
     let mut outlet = out.outlet(writer, &writes).unwrap();
     let counts = || {

@@ -154,7 +154,7 @@ mod tests {
 
     use super::*;
     use crate::driver::role::Claim;
-    use crate::executor_tests::{config, endpoint, executor, with_both_ends, write};
+    use crate::executor_tests::{config, endpoint, executor, own_domain, with_both_ends, write};
     use crate::inheritance_tests::run_at;
     use crate::{Driver, Executor, ExecutorConfig};
 
@@ -169,7 +169,7 @@ mod tests {
     /// Listeners may take as long as they like.
     #[test]
     fn a_write_under_a_real_time_policy_runs_no_listener() {
-        let config = ExecutorConfig { driver: Driver::Threaded, ..config(110, false) };
+        let config = ExecutorConfig { driver: Driver::Threaded, ..config(own_domain(), false) };
         let (executor, index, _) = with_both_ends(Executor::start(&config).unwrap());
         let (tells, told) = channel();
         executor

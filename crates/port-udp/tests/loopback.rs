@@ -6,8 +6,9 @@ use std::io::IoSliceMut;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::process::Command;
+use std::time::Duration;
 
-use common::{assert_silent, await_frames, await_readable, free_domain, on_loopback, open};
+use common::{LIMIT, assert_silent, await_frames, await_readable, free_domain, on_loopback, open};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
 use socket2::SockRef;
 use taut_base::Locator;
@@ -313,11 +314,15 @@ fn one_socket_is_read_by_its_index_within_a_budget() {
     for n in 0..50u8 {
         port.send(&to, &[&[n]]);
     }
-    let readable = await_readable(&port, 2_000);
+    let readable = await_readable(&port, LIMIT);
     assert_eq!(readable.len(), 1, "only the socket that was sent to");
     let mut heard = Vec::new();
     assert_eq!(port.receive_from(readable[0], 7, &mut |frame| heard.push(frame.bytes[0])), 7);
-    assert_eq!(await_readable(&port, 0), readable, "level-triggered: the rest is still announced");
+    assert_eq!(
+        await_readable(&port, Duration::ZERO),
+        readable,
+        "level-triggered: the rest is still announced"
+    );
     assert_eq!(port.receive_from(readable[0], 1_000, &mut |frame| heard.push(frame.bytes[0])), 43);
     assert_eq!(heard, (0..50).collect::<Vec<u8>>(), "in order");
     assert_eq!(port.receive_from(99, 1, &mut |_| ()), 0, "an index that does not exist");
@@ -331,7 +336,7 @@ fn a_quiet_socket_that_gets_busy_loses_nothing() {
     let (mut heard, mut calls) = (Vec::new(), 0);
     let mut drain = |port: &mut UdpPort, heard: &mut Vec<u8>, until: usize| {
         while heard.len() < until {
-            let readable = await_readable(port, 2_000);
+            let readable = await_readable(port, LIMIT);
             port.receive_from(readable[0], 64, &mut |frame| heard.push(frame.bytes[0]));
             calls += 1;
         }
@@ -362,7 +367,7 @@ fn a_quiet_socket_does_not_make_the_bursts_of_a_busy_one_small() {
         }
         port.send(&meta, &[b"alone"]);
         let before = port.stats().receive_calls;
-        for index in await_readable(&port, 2_000) {
+        for index in await_readable(&port, LIMIT) {
             port.receive_from(index, 64, &mut |_| ());
         }
         calls.push(port.stats().receive_calls - before);

@@ -81,13 +81,16 @@ fn is_told(domain_id: u32, local: bool) {
         (sample.info.instance_state == InstanceState::NotAliveDisposed && sample.data.is_none()).then_some(())
     });
     // What was missed before it ended may be told yet.
-    let _ = (writer.offered_deadline_missed_status(), reader.requested_deadline_missed_status());
-    // That nothing comes cannot be awaited.
-    std::thread::sleep(PERIOD.times(3).into());
-    let (more_offered, more_requested) =
-        (writer.offered_deadline_missed_status(), reader.requested_deadline_missed_status());
-    assert!(more_offered.total_count_change <= 1, "{more_offered:?}");
-    assert!(more_requested.total_count_change <= 1, "{more_requested:?}");
+    let mut more = Vec::new();
+    let is_over = (0..3).any(|_| {
+        let told = || (writer.offered_deadline_missed_status(), reader.requested_deadline_missed_status());
+        told();
+        // That nothing comes cannot be awaited.
+        std::thread::sleep(PERIOD.times(3).into());
+        more.push(told());
+        more.last().is_some_and(|(o, r)| o.total_count_change <= 1 && r.total_count_change <= 1)
+    });
+    assert!(is_over, "{more:?}");
 }
 
 #[test]
@@ -114,21 +117,31 @@ fn listeners_hear_of_missed_deadlines() {
     }
 }
 
-/// Writes of a thread that never lets a period end: 20 ms are less than the second that the deadline is, on any
-/// machine.
+/// Writes each 20 ms for some periods of a second. Returns what was missed of the deadline, offered and requested.
+fn keep_the_deadline(domain_id: u32, local: bool) -> [u32; 2] {
+    let qos = Qos::default().reliable().deadline(Duration::from_secs(1));
+    let Pair { writer, reader, .. } = pair(domain_id, local, &qos);
+    let begin = Instant::now();
+    while begin.elapsed() < std::time::Duration::from_millis(2_500) {
+        writer.write(&Reading { id: 1, value: 1 }).unwrap();
+        while reader.take_next().unwrap().is_some() {}
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let (offered, requested) =
+        (writer.offered_deadline_missed_status(), reader.requested_deadline_missed_status());
+    [offered.total_count, requested.total_count]
+}
+
+/// Only where the machine stands still for a second does a thread let a period end that writes each 20 ms, and not each time.
 #[test]
 fn who_keeps_the_deadline_hears_nothing() {
     for (domain_id, local) in [(53, true), (54, false)] {
-        let qos = Qos::default().reliable().deadline(Duration::from_secs(1));
-        let Pair { writer, reader, .. } = pair(domain_id, local, &qos);
-        let begin = Instant::now();
-        while begin.elapsed() < std::time::Duration::from_millis(2_500) {
-            writer.write(&Reading { id: 1, value: 1 }).unwrap();
-            while reader.take_next().unwrap().is_some() {}
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        assert_eq!(writer.offered_deadline_missed_status().total_count, 0);
-        assert_eq!(reader.requested_deadline_missed_status().total_count, 0);
+        let mut missed = Vec::new();
+        let is_kept = (0..3).any(|_| {
+            missed.push(keep_the_deadline(domain_id, local));
+            missed.last() == Some(&[0, 0])
+        });
+        assert!(is_kept, "{missed:?}");
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use taut::{
-    Activity, Config, DdsType, DeadlineScheduling, DomainParticipant, Driver, Duration, Error, JobClass, Qos,
-    RecordCause, RecordedStep,
+    Activity, Config, DdsType, DeadlineScheduling, DomainParticipant, Driver, Duration, Error, FlightRecord,
+    JobClass, Qos, RecordCause, RecordedStep,
 };
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -209,29 +209,36 @@ fn a_listener_that_takes_its_time_is_in_the_flight_record() {
     let other = DomainParticipant::with_config(&config()).unwrap();
     let writer = other.topic::<Count>("Slow").unwrap().writer(Qos::default().reliable()).unwrap();
     writer.wait_matched(LIMIT).unwrap();
-    assert_eq!(participant.flight_record(), None, "no step takes so long");
-    writer.write(&Count { n: 1 }).unwrap();
-    assert_eq!(told.recv_timeout(LIMIT.into()), Ok(1));
-    let end = Instant::now() + LIMIT.into();
-    let record = loop {
-        match participant.flight_record() {
-            Some(record) => break record,
-            None => assert!(Instant::now() < end, "no record"),
-        }
+    // No step takes so long, unless the machine stands still: then it is that step's record, and the next may be missing.
+    let is_of_listeners = |record: &FlightRecord| {
+        let longest = record.longest().map(|step| step.activity);
+        (&record.cause, longest) == (&RecordCause::LongStep(Activity::Listeners), Some(Activity::Listeners))
     };
-    assert_eq!(record.cause, RecordCause::LongStep(Activity::Listeners));
-    let longest = record.longest().unwrap();
-    assert_eq!(longest.activity, Activity::Listeners, "{record}");
-    assert!(longest.ran >= SLEEP, "{record}");
+    if let Some(record) = participant.flight_record() {
+        assert!(matches!(record.cause, RecordCause::LongStep(Activity::Step(_))), "{record}");
+        assert!(
+            record.longest().is_some_and(|step| step.ran > patient.flight_recorder_step.into()),
+            "{record}"
+        );
+    }
+    let end = Instant::now() + LIMIT.into();
+    let record = (1..).find_map(|n| {
+        assert!(Instant::now() < end, "{:?}", participant.flight_record());
+        writer.write(&Count { n }).unwrap();
+        assert_eq!(told.recv_timeout(LIMIT.into()), Ok(n));
+        participant.flight_record().filter(is_of_listeners)
+    });
+    let record = record.unwrap();
     // This thread's own look at the record may come between the two.
     let mut others =
         record.steps.iter().rev().filter(|step| step.activity != Activity::Step(JobClass::Calls));
-    let before = others.nth(1).unwrap();
+    let (last, before) = (others.next().unwrap(), others.next().unwrap());
+    assert!(last.activity == Activity::Listeners && last.ran >= SLEEP, "{record}");
     assert!(
         record.steps.iter().any(|step| step.activity == Activity::Step(JobClass::ReceiveUser)),
         "{record}"
     );
-    assert!(before.began_before >= longest.began_before, "{record}");
+    assert!(before.began_before >= last.began_before, "{record}");
     assert!(record.to_string().contains("listeners"), "{record}");
 }
 

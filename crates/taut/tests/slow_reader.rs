@@ -77,11 +77,15 @@ fn of_two_the_slow_one_is_named(domain_id: u32, local: bool) {
         let _ = news.send(mask);
     });
 
+    let begun = Instant::now();
     let (written, error) = fill(&writer, &[&quick]);
     let Error::Timeout(text) = &error else { panic!("{error}") };
     let named = format!("reader {} of \"hangs\" (", slow.guid());
     assert!(text.starts_with(&named), "{text}");
-    assert!(text.contains(" samples behind since 0."), "{text}");
+    let (_, since) = text.split_once(" samples behind since ").expect(text);
+    let behind_s: f64 = since.split_once(" s").expect(text).0.parse().unwrap();
+    // To the millisecond, from the first write that waited at the latest.
+    assert!(behind_s >= 0.099 && behind_s <= begun.elapsed().as_secs_f64() + 0.001, "{text}");
     assert!(text.contains("udp/") != local && !text.contains("keeps up"), "{text}");
 
     let found = writer.slow_readers();
@@ -193,17 +197,27 @@ fn a_sample_in_the_lane_and_on_the_network_counts_once() {
 #[test]
 fn a_write_that_waits_twice_waits_no_longer() {
     let (half, longest) = (std::time::Duration::from_millis(500), std::time::Duration::from_secs(1));
-    let (writer, [near, _far]) = near_and_far(146, qos(20).max_blocking_time(longest));
-    let (written, _) = fill(&writer, &[]);
-    let start = Instant::now();
-    let write =
-        std::thread::spawn(move || writer.write(&Number { value: written }).map_err(|_| start.elapsed()));
-    while start.elapsed() < half {
-        std::thread::yield_now();
-    }
-    assert_eq!(near.take().unwrap().len(), 5);
-    let took = write.join().unwrap().unwrap_err();
-    assert!(took >= longest && took < longest + half * 4 / 5, "it gave up after {took:?}");
+    let wait_twice = || {
+        let (writer, [near, _far]) = near_and_far(146, qos(20).max_blocking_time(longest));
+        let (written, _) = fill(&writer, &[]);
+        let start = Instant::now();
+        let write =
+            std::thread::spawn(move || writer.write(&Number { value: written }).map_err(|_| start.elapsed()));
+        while start.elapsed() < half {
+            std::thread::yield_now();
+        }
+        assert_eq!(near.take().unwrap().len(), 5);
+        let took = write.join().unwrap().unwrap_err();
+        assert!(took >= longest, "it gave up after {took:?}");
+        took
+    };
+    // One that waits for each of them as long as for both does so each time, one that is kept from its processor does not.
+    let mut took = Vec::new();
+    let is_in_time = (0..3).any(|_| {
+        took.push(wait_twice());
+        took.last() < Some(&(longest + half * 4 / 5))
+    });
+    assert!(is_in_time, "it gave up after {took:?}");
 }
 
 /// More than a lane holds is allowed, so that the protocol has the last word: a write that waits there hears of what is

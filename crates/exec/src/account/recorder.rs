@@ -247,11 +247,11 @@ pub(crate) fn is_missed_deadline(kinds: StatusMask) -> bool {
 #[cfg(test)]
 mod tests {
     use taut_dcps::{Endpoint, Entity, TypeSupport};
-    use taut_port_udp::UdpConfig;
     use taut_qos::{DataReaderQos, SubscriberQos, TopicQos};
 
     use super::*;
-    use crate::{Driver, Executor, ExecutorConfig};
+    use crate::Executor;
+    use crate::executor_tests::{config, own_domain};
 
     const US: Duration = Duration::from_micros(1);
 
@@ -313,9 +313,7 @@ mod tests {
     #[test]
     fn a_missed_deadline_shows_the_listener_that_took_its_time() {
         const SLEEP: std::time::Duration = std::time::Duration::from_millis(20);
-        let udp = UdpConfig { domain_id: 88, interfaces: vec!["lo".into()], ..UdpConfig::default() };
-        let config = ExecutorConfig { udp, driver: Driver::Inline, ..ExecutorConfig::default() };
-        let executor = Executor::start(&config).unwrap();
+        let executor = Executor::start(&config(own_domain(), true)).unwrap();
         let listener = Box::new(|_| std::thread::sleep(SLEEP));
         executor.set_listener(Entity::Participant, Some(listener)).unwrap();
         let reader = executor.inner.with(|participant, now| participant.create_reader(now, square()));

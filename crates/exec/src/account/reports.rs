@@ -180,10 +180,8 @@ impl Executor {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use taut_port_udp::UdpConfig;
-
     use super::*;
-    use crate::{Driver, ExecutorConfig};
+    use crate::executor_tests::{config, own_domain};
 
     const S: i64 = 1_000_000_000;
 
@@ -246,9 +244,7 @@ mod tests {
 
     #[test]
     fn a_participant_may_end_within_its_report() {
-        let udp = UdpConfig { domain_id: 89, interfaces: vec!["lo".into()], ..UdpConfig::default() };
-        let config = ExecutorConfig { udp, driver: Driver::Inline, ..ExecutorConfig::default() };
-        let executor = Executor::start(&config).unwrap();
+        let executor = Executor::start(&config(own_domain(), true)).unwrap();
         let inner = Arc::clone(&executor.inner);
         executor.report_on("reports", ends_within);
         inner.report(Task::Begin);

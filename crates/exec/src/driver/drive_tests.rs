@@ -16,7 +16,7 @@ use crate::driver::drive::HEARS_AFTER;
 use crate::driver::role::Claim;
 use crate::driver::watch::Readable;
 use crate::executor::Inner;
-use crate::executor_tests::{config, endpoint, inline, take, with_both_ends, write};
+use crate::executor_tests::{config, endpoint, inline, own_domain, take, with_both_ends, write};
 use crate::{Driver, Executor, ExecutorConfig};
 
 /// The socket of samples that nobody looks at but by the kernel: the other one is that of critical ones.
@@ -24,10 +24,10 @@ const BESIDE: u64 = Direct::SOURCE as u64 + 1;
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Has heard all that its start has sent to itself, and would look by its hand again before it asks the kernel.
-fn two_sockets(domain_id: u16) -> Executor {
+fn two_sockets() -> Executor {
+    let domain_id = own_domain();
     // Between the ports of the domain's groups and those of its first participant.
-    let critical_port = NonZeroU16::new(7_400 + 250 * domain_id + 2);
-    let domain_id = domain_id.into();
+    let critical_port = NonZeroU16::new((7_400 + 250 * domain_id + 2) as u16);
     let udp = UdpConfig { domain_id, critical_port, interfaces: vec!["lo".into()], ..UdpConfig::default() };
     let config = ExecutorConfig { udp, local: false, driver: Driver::Inline, ..ExecutorConfig::default() };
     let executor = Executor::start(&config).unwrap();
@@ -67,7 +67,7 @@ fn send_beside(inner: &Inner) {
 
 #[test]
 fn who_may_sleep_hears_all_sockets_of_the_user_between_two_steps_of_discovery() {
-    let executor = two_sockets(67);
+    let executor = two_sockets();
     let inner = &executor.inner;
     let meta = inner.peek(|core| (0..99).find(|of| core.port.traffic(*of) == Some(Traffic::Meta)).unwrap());
     let mut readable = Readable::default();
@@ -84,47 +84,52 @@ fn who_may_sleep_hears_all_sockets_of_the_user_between_two_steps_of_discovery() 
     inner.role.release(false);
 }
 
-/// Samples have come each 20 ms, and the next one does not.
+const PERIOD: Duration = Duration::from_millis(20);
+const AHEAD: Duration = Duration::from_millis(2);
+
+/// Samples have come each 20 ms, and the next one does not. Returns how often the kernel is asked for it before its time,
+/// around that and after it, and how many were awaited awake, with whether any was so in vain.
+fn await_one_that_does_not_come(domain_id: u32, wake_ahead: Duration) -> ([u64; 3], Option<(u64, bool)>) {
+    let config = ExecutorConfig { wake_ahead, spin: Duration::ZERO, ..config(domain_id, false) };
+    let executor = Executor::start(&config).unwrap();
+    let inner = &executor.inner;
+    hear_all(&executor);
+    let last = monotonic_now();
+    (0..8).for_each(|n| inner.rhythm.note_come(last - PERIOD.times(7 - n)));
+    let (from, until) = (last + PERIOD - AHEAD, last + PERIOD + AHEAD);
+    let calls_until = |end: Time| {
+        let before = inner.watch.calls();
+        while monotonic_now() < end {
+            executor.run_once(Some(end)).unwrap();
+        }
+        inner.watch.calls() - before
+    };
+    let calls = [from - AHEAD.times(2), until, until + AHEAD.times(2)].map(calls_until);
+    (calls, executor.stats().steady.map(|of| (of.awake, of.missed > 0)))
+}
+
 #[test]
 fn who_expects_a_sample_looks_for_it_from_before_until_after() {
-    const PERIOD: Duration = Duration::from_millis(20);
-    const AHEAD: Duration = Duration::from_millis(2);
-    for (wake_ahead, looks) in [(Duration::ZERO, false), (AHEAD, true)] {
-        let udp = UdpConfig { domain_id: 69, interfaces: vec!["lo".into()], ..UdpConfig::default() };
-        let config = ExecutorConfig {
-            udp,
-            wake_ahead,
-            spin: Duration::ZERO,
-            local: false,
-            driver: Driver::Inline,
-            ..ExecutorConfig::default()
-        };
-        let executor = Executor::start(&config).unwrap();
-        let inner = &executor.inner;
-        hear_all(&executor);
-        let last = monotonic_now();
-        (0..8).for_each(|n| inner.rhythm.note_come(last - PERIOD.times(7 - n)));
-        let (from, until) = (last + PERIOD - AHEAD, last + PERIOD + AHEAD);
-        let calls_until = |end: Time| {
-            let before = inner.watch.calls();
-            while monotonic_now() < end {
-                executor.run_once(Some(end)).unwrap();
-            }
-            inner.watch.calls() - before
-        };
-        let calls = [from - AHEAD.times(2), until, until + AHEAD.times(2)].map(calls_until);
-        // A thread that looks asks the kernel some hundred times a millisecond, unless it is kept from its processor.
-        assert!(calls[0] < 20 && calls[2] < 20 && (calls[1] > 20) == looks, "{wake_ahead}: {calls:?}");
-        let steady = executor.stats().steady;
-        assert_eq!(steady.map(|of| (of.awake, of.missed > 0)), looks.then_some((0, true)), "{steady:?}");
+    // A thread that looks asks the kernel some hundred times a millisecond, unless it is kept from its processor just then.
+    for (wake_ahead, looks, tries) in [(Duration::ZERO, false, 1), (AHEAD, true, 10)] {
+        let (domain_id, mut found) = (own_domain(), Vec::new());
+        let is_as_wanted = (0..tries).any(|_| {
+            let (calls, steady) = await_one_that_does_not_come(domain_id, wake_ahead);
+            found.push((calls, steady));
+            let is_at_its_time = calls[0] < 20 && calls[2] < 20 && (calls[1] > 20) == looks;
+            is_at_its_time && steady == looks.then_some((0, true))
+        });
+        assert!(is_as_wanted, "{wake_ahead}: {found:?}");
     }
 }
 
 /// Whatever anybody sends comes by the same socket.
 #[test]
 fn samples_alone_are_learnt() {
+    let domain_id = own_domain();
     let [reads, writes] = [Duration::from_millis(1), Duration::ZERO].map(|wake_ahead| {
-        Executor::start(&ExecutorConfig { wake_ahead, spin: Duration::ZERO, ..config(61, false) }).unwrap()
+        let config = ExecutorConfig { wake_ahead, spin: Duration::ZERO, ..config(domain_id, false) };
+        Executor::start(&config).unwrap()
     });
     let (reader, _) = reads.create_reader(endpoint(DataReaderQos::default().reliable())).unwrap();
     let (writer, _) = writes.create_writer(endpoint(DataWriterQos::default())).unwrap();
@@ -157,7 +162,7 @@ fn samples_alone_are_learnt() {
 /// They are rung for by who writes them, or found by a look before a sleep.
 #[test]
 fn what_comes_by_lanes_is_expected_too() {
-    let config = ExecutorConfig { wake_ahead: Duration::from_millis(1), ..config(70, true) };
+    let config = ExecutorConfig { wake_ahead: Duration::from_millis(1), ..config(own_domain(), true) };
     let (executor, writer, reader) = with_both_ends(Executor::start(&config).unwrap());
     let mut outlet = executor.outlet(writer, &Default::default()).unwrap();
     let is_expected = |samples: u32| {
@@ -183,7 +188,7 @@ fn what_comes_by_lanes_is_expected_too() {
 
 #[test]
 fn who_has_news_to_tell_and_may_sleep_else_hears_all_sockets_of_the_user() {
-    let executor = two_sockets(68);
+    let executor = two_sockets();
     let inner = &executor.inner;
     send_beside(inner);
     inner.peek(|core| core.participant.tell(Entity::Participant, StatusMask::NONE));
@@ -195,7 +200,7 @@ fn who_has_news_to_tell_and_may_sleep_else_hears_all_sockets_of_the_user() {
 /// It may begin to want it as another user has come for it already.
 #[test]
 fn who_wants_the_role_of_the_background_thread_keeps_no_other_awake() {
-    let (executor, ..) = with_both_ends(inline(119));
+    let (executor, ..) = with_both_ends(inline());
     let inner = &executor.inner;
     while inner.glance(monotonic_now()).is_any() {
         executor.run_once(Some(Time(0))).unwrap();

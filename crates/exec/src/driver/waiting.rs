@@ -370,7 +370,9 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::executor_tests::{config, executor, executor_with_lanes, new_write, with_both_ends, write};
+    use crate::executor_tests::{
+        config, executor, executor_with_lanes, new_write, own_domain, with_both_ends, write,
+    };
     use crate::write::burst::Waits;
     use crate::{Executor, ExecutorConfig};
 
@@ -568,7 +570,7 @@ mod tests {
     #[test]
     fn who_looks_before_it_sleeps_finds_what_is_in_a_lane_and_nobody_rings() {
         const LONG: Duration = Duration::from_secs(20);
-        let config = ExecutorConfig { spin: LONG, ..config(65, true) };
+        let config = ExecutorConfig { spin: LONG, ..config(own_domain(), true) };
         let (executor, writer, reader) = with_both_ends(Executor::start(&config).unwrap());
         let mut outlet = executor.outlet(writer, &Default::default()).unwrap();
         let door = executor.door(reader).unwrap();

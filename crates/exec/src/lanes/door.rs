@@ -457,13 +457,12 @@ mod tests {
 
     use taut_base::{Duration, Time};
     use taut_dcps::{Endpoint, TypeSupport};
-    use taut_port_udp::UdpConfig;
     use taut_qos::{DataWriterQos, TopicQos};
 
     use super::*;
     use crate::driver::watch::Readable;
-    use crate::executor_tests::write;
-    use crate::{Driver, Executor, ExecutorConfig, Outlet};
+    use crate::executor_tests::{config, own_domain, write};
+    use crate::{Executor, Outlet};
 
     fn endpoint<Qos: Default, Group: Default>(topic: usize) -> Endpoint<Qos, Group> {
         let type_support = TypeSupport { type_name: "Number".into(), ..TypeSupport::default() };
@@ -473,9 +472,7 @@ mod tests {
 
     /// Readers and what writes to each by a lane, and nothing in any of these. Whoever drives watches all.
     fn fed(count: usize) -> (Executor, Vec<Arc<Door>>, Vec<Outlet>) {
-        let udp = UdpConfig { domain_id: 194, interfaces: vec!["lo".into()], ..UdpConfig::default() };
-        let config = ExecutorConfig { udp, driver: Driver::Inline, ..ExecutorConfig::default() };
-        let executor = Executor::start(&config).unwrap();
+        let executor = Executor::start(&config(own_domain(), true)).unwrap();
         let ends = (0..count).map(|topic| {
             let (reader, _) = executor.create_reader(endpoint(topic)).unwrap();
             let (writer, _) = executor.create_writer(endpoint(topic)).unwrap();

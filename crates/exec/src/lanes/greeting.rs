@@ -296,6 +296,7 @@ mod tests {
     use taut_port_shm::{Memory, Message, Received, Waker, host_id};
 
     use super::*;
+    use crate::executor_tests::own_domain;
     use crate::lanes::neighbours::{FIRST_SOURCE, PAGE};
     use crate::lanes::neighbours_tests::participant;
     use crate::lanes::path::Who;
@@ -327,7 +328,7 @@ mod tests {
 
     #[test]
     fn only_lower_participants_greet_and_each_once() {
-        let executor = participant(98);
+        let executor = participant(own_domain());
         let inner = &executor.inner;
         let high = connect(inner);
         greet(inner, &high, HIGH);
@@ -340,7 +341,7 @@ mod tests {
 
     #[test]
     fn who_listens_under_a_name_is_who_may_have_it() {
-        let executor = participant(99);
+        let executor = participant(own_domain());
         let inner = &executor.inner;
         let mut peer = connect(inner).peer().unwrap();
         assert!(inner.listens_as(&peer, inner.prefix));
@@ -351,7 +352,7 @@ mod tests {
 
     #[test]
     fn who_does_not_greet_is_one_of_few_and_not_for_long() {
-        let executor = participant(100);
+        let executor = participant(own_domain());
         let inner = &executor.inner;
         let all: Vec<Connection> = (0..STRANGERS).map(|_| connect(inner)).collect();
         assert!(is_ended(&connect(inner)), "one more is turned away");
@@ -368,7 +369,7 @@ mod tests {
 
     #[test]
     fn why_one_is_turned_away_is_known_until_it_greets() {
-        let executor = participant(51);
+        let executor = participant(own_domain());
         let inner = &executor.inner;
         let known = || inner.neighbours.reasons.find(Who::Process(std::process::id()));
         let all: Vec<Connection> = (0..=STRANGERS).map(|_| connect(inner)).collect();
@@ -382,7 +383,7 @@ mod tests {
 
     #[test]
     fn a_feedback_that_cannot_be_mapped_leaves_the_connection_alone() {
-        let executor = participant(59);
+        let executor = participant(own_domain());
         let inner = &executor.inner;
         let connection = connect(inner);
         greet(inner, &connection, LOW);
@@ -406,7 +407,7 @@ mod tests {
 
     #[test]
     fn the_driver_looks_when_the_first_is_due_and_not_before() {
-        let executor = participant(57);
+        let executor = participant(own_domain());
         let inner = &executor.inner;
         assert_eq!(inner.neighbours.next_look(), Time::NEVER);
         let before = monotonic_now();
@@ -454,7 +455,7 @@ mod tests {
 
     #[test]
     fn who_has_gone_leaves_no_place_taken() {
-        let executor = participant(58);
+        let executor = participant(own_domain());
         let inner = &executor.inner;
         let returns = &inner.neighbours.returns;
         for number in 0..=MAX_CONNECTIONS {

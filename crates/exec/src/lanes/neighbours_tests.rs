@@ -20,7 +20,7 @@ use taut_rtps::{ReaderIndex, WriterIndex};
 use crate::clock::monotonic_now;
 use crate::core::Core;
 use crate::executor::Inner;
-use crate::executor_tests::{call, take};
+use crate::executor_tests::{DOMAIN, call, own_domain, take};
 use crate::lanes::local;
 use crate::lanes::neighbours::FIRST_SOURCE;
 use crate::lanes::pairs::Stage;
@@ -66,7 +66,8 @@ struct Pair {
 
 impl Pair {
     /// In a domain of their own.
-    fn new(domain_id: u32) -> Pair {
+    fn new() -> Pair {
+        let domain_id = own_domain();
         Pair::between(participant(domain_id), participant(domain_id), ResourceLimits::default())
     }
 
@@ -143,7 +144,7 @@ impl Pair {
 fn a_reader_that_cannot_be_told_to_begin_is_told_when_there_is_room() {
     /// More than the lane holds.
     const SAMPLES: u32 = 700;
-    let mut pair = Pair::new(95);
+    let mut pair = Pair::new();
     let (writer, reader) = pair.guids();
     pair.drive("the offer is accepted", |pair| {
         let neighbour = pair.far.inner.neighbours.find(pair.near.inner.prefix);
@@ -168,7 +169,7 @@ fn a_reader_that_cannot_be_told_to_begin_is_told_when_there_is_room() {
 /// As where many writers match at once: their offers are more than a socket has room for.
 #[test]
 fn an_offer_that_finds_no_room_in_the_socket_is_made_when_there_is_some() {
-    let mut pair = Pair::new(50);
+    let mut pair = Pair::new();
     pair.drive_into_lane(&mut 0);
     let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
     while neighbour.send(&Message::Ring, None).is_ok() {}
@@ -197,12 +198,12 @@ fn crowd() -> (Connection, Connection) {
 
 /// Is this the process of a test that is alone in it, as it changes a limit of all threads? If not it runs there, to its end.
 fn is_alone(test: &str) -> bool {
-    const ALONE: &str = "TAUT_TEST_ALONE";
-    if std::env::var_os(ALONE).is_some() {
+    if std::env::var_os(DOMAIN).is_some() {
         return true;
     }
     let mut process = std::process::Command::new(std::env::current_exe().unwrap());
-    process.args(["--exact", &format!("lanes::neighbours_tests::{test}"), "--nocapture"]).env(ALONE, "1");
+    process.args(["--exact", &format!("lanes::neighbours_tests::{test}"), "--nocapture"]);
+    process.env(DOMAIN, own_domain().to_string());
     assert!(process.status().unwrap().success());
     false
 }
@@ -229,7 +230,7 @@ fn what_goes_with_one_descriptor_too_many_is_said_later() {
     own.effective.remove(CapabilitySet::SYS_RESOURCE | CapabilitySet::SYS_ADMIN);
     set_capabilities(None, own).unwrap();
     let crowded = crowd();
-    let mut pair = Pair::new(61);
+    let mut pair = Pair::new();
     let is_greeted =
         |one: &Executor, other: &Executor| one.inner.neighbours.find(other.inner.prefix).is_some();
     pair.drive("one cannot greet", |pair| {
@@ -254,7 +255,7 @@ fn what_comes_without_its_descriptor_ends_nothing() {
         return;
     }
     let (all, _) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
-    let mut pair = Pair::new(160);
+    let mut pair = Pair::new();
     pair.drive_into_lane(&mut 0);
     let (first, reader) = pair.guids();
     let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
@@ -280,7 +281,7 @@ fn what_comes_without_its_descriptor_ends_nothing() {
 #[test]
 fn who_breaks_off_a_connection_tells_the_other_end() {
     const MORE: u32 = 100;
-    let mut pair = Pair::new(96);
+    let mut pair = Pair::new();
     let (writer, reader) = pair.guids();
     let mut written = 0;
     let mut taken = pair.drive_into_lane(&mut written);
@@ -305,7 +306,7 @@ fn who_breaks_off_a_connection_tells_the_other_end() {
 
 #[test]
 fn who_has_parted_is_met_again() {
-    let mut pair = Pair::new(54);
+    let mut pair = Pair::new();
     let mut written = 0;
     let mut taken = pair.drive_into_lane(&mut written);
     for near in [true, false] {
@@ -331,7 +332,7 @@ fn who_has_parted_is_met_again() {
 
 #[test]
 fn who_has_gone_is_not_met_again_and_begins_anew() {
-    let mut pair = Pair::new(58);
+    let mut pair = Pair::new();
     pair.drive_into_lane(&mut 0);
     let Pair { near, far, .. } = pair;
     let (inner, prefix) = (&near.inner, far.inner.prefix);
@@ -349,7 +350,7 @@ fn who_has_gone_is_not_met_again_and_begins_anew() {
 /// Another thread may unmatch a pair while the connection ends or its offer is on its way.
 #[test]
 fn what_is_no_longer_matched_is_neither_wanted_nor_offered() {
-    let mut pair = Pair::new(62);
+    let mut pair = Pair::new();
     let (writer, reader) = pair.guids();
     pair.drive_into_lane(&mut 0);
     let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
@@ -369,7 +370,7 @@ fn what_is_no_longer_matched_is_neither_wanted_nor_offered() {
 
 #[test]
 fn why_one_pair_is_refused_is_told_of_no_other_and_not_of_the_end() {
-    let mut pair = Pair::new(63);
+    let mut pair = Pair::new();
     let (first, reader) = pair.guids();
     pair.drive_into_lane(&mut 0);
     pair.add_writer();
@@ -399,7 +400,7 @@ fn why_one_pair_is_refused_is_told_of_no_other_and_not_of_the_end() {
 fn what_was_accepted_is_not_accepted_again() {
     /// More than the lane holds: a feedback that is not the reader's own never says that any of them was read.
     const SAMPLES: u32 = 700;
-    let mut pair = Pair::new(97);
+    let mut pair = Pair::new();
     let (writer, reader) = pair.guids();
     let mut written = 0;
     let mut taken = pair.drive_into_lane(&mut written);
@@ -420,7 +421,7 @@ fn what_was_accepted_is_not_accepted_again() {
 fn what_a_participant_left_held_comes_back_with_the_end_of_its_process() {
     /// More than a cell holds.
     const LEN: usize = 1_000;
-    let mut pair = Pair::new(55);
+    let mut pair = Pair::new();
     pair.drive_into_lane(&mut 0);
     let (_, reader) = pair.guids();
     let mut pool = Pool::new(LEN, 1);
@@ -463,7 +464,8 @@ fn who_comes_while_a_write_waits_may_take_its_place_in_the_lane() {
     const CELLS: u32 = 512;
     const SAMPLES: u32 = 600;
     let limits = ResourceLimits { max_samples: Some(SAMPLES), ..ResourceLimits::default() };
-    let mut pair = Pair::between(participant(56), start(56, false), limits);
+    let domain_id = own_domain();
+    let mut pair = Pair::between(participant(domain_id), start(domain_id, false), limits);
     let are_matched = |pair: &mut Pair| {
         let (out, far) = (&pair.near, &pair.far);
         let one = out
@@ -519,7 +521,7 @@ fn who_comes_while_a_write_waits_may_take_its_place_in_the_lane() {
 /// Who is not trusted rings by a packet, which is to do what a ring by the eventfd does.
 #[test]
 fn who_is_rung_by_a_packet_is_rung() {
-    let mut pair = Pair::new(195);
+    let mut pair = Pair::new();
     pair.drive_into_lane(&mut 0);
     let find = |at: &Executor, other: &Executor| at.inner.neighbours.find(other.inner.prefix).unwrap();
     let (inner, ringer, rung) = (&pair.near.inner, find(&pair.far, &pair.near), find(&pair.near, &pair.far));
@@ -532,7 +534,7 @@ fn who_is_rung_by_a_packet_is_rung() {
 /// However much a neighbour says at once, or leaves behind.
 #[test]
 fn samples_wait_for_one_step_of_a_neighbour() {
-    let mut pair = Pair::new(198);
+    let mut pair = Pair::new();
     pair.drive_into_lane(&mut 0);
     let (near, far) = (&pair.near.inner, &pair.far.inner);
     let ringer = far.neighbours.find(near.prefix).unwrap();
@@ -554,9 +556,9 @@ fn samples_wait_for_one_step_of_a_neighbour() {
 #[test]
 fn a_write_that_waits_for_a_reader_of_the_lane_is_told_when_that_leaves() {
     let leave: [fn(&Inner, Guid, Guid); 2] = [Inner::leave_lane, Inner::withdraw];
-    for (leave, domain_id) in leave.into_iter().zip([196, 197]) {
+    for leave in leave {
         for waits in [false, true] {
-            let mut pair = Pair::new(domain_id);
+            let mut pair = Pair::new();
             pair.drive_into_lane(&mut 0);
             let (writer, reader) = pair.guids();
             pair.outlet.set_waiting(waits);
@@ -571,7 +573,7 @@ fn a_write_that_waits_for_a_reader_of_the_lane_is_told_when_that_leaves() {
 /// The process of its writer stood still for longer than a lease, say.
 #[test]
 fn a_reader_that_loses_a_match_alone_is_offered_the_lane_anew() {
-    let mut pair = Pair::new(113);
+    let mut pair = Pair::new();
     let mut written = 0;
     let mut taken = pair.drive_into_lane(&mut written);
     let (writer, reader) = pair.guids();
@@ -585,7 +587,9 @@ fn a_reader_that_loses_a_match_alone_is_offered_the_lane_anew() {
 
 #[test]
 fn a_reader_that_loses_a_match_alone_in_its_process_leaves_the_lane_and_joins_it_anew() {
-    let mut pair = Pair::between(start_here(114, true), start_here(114, true), ResourceLimits::default());
+    let domain_id = own_domain();
+    let [near, far] = [(); 2].map(|()| start_here(domain_id, true));
+    let mut pair = Pair::between(near, far, ResourceLimits::default());
     let mut written = 0;
     let mut taken = pair.drive_into_lane(&mut written);
     let (writer, reader) = pair.guids();
@@ -600,7 +604,7 @@ fn a_reader_that_loses_a_match_alone_in_its_process_leaves_the_lane_and_joins_it
 
 #[test]
 fn a_reader_that_has_lost_its_match_as_a_lane_begins_does_not_attach() {
-    let mut pair = Pair::new(115);
+    let mut pair = Pair::new();
     pair.drive_into_lane(&mut 0);
     let (writer, reader) = pair.guids();
     let inner = &pair.far.inner;

@@ -65,7 +65,7 @@ mod tests {
     use taut_qos::{DataReaderQos, DataWriterQos, History};
 
     use crate::clock::monotonic_now;
-    use crate::executor_tests::{config, endpoint, take, write};
+    use crate::executor_tests::{config, endpoint, own_domain, take, write};
     use crate::{Driver, Executor, ExecutorConfig};
 
     const LIMIT: Duration = Duration::from_secs(20);
@@ -75,7 +75,8 @@ mod tests {
     fn a_reader_that_may_lose_samples_loses_none_that_its_history_keeps() {
         const SAMPLES: u32 = 2_000;
         let executor =
-            Executor::start(&ExecutorConfig { driver: Driver::Threaded, ..config(118, true) }).unwrap();
+            Executor::start(&ExecutorConfig { driver: Driver::Threaded, ..config(own_domain(), true) })
+                .unwrap();
         let reads = DataReaderQos { history: History::KeepLast(SAMPLES), ..DataReaderQos::default() };
         let (reader, _) = executor.create_reader(endpoint(reads)).unwrap();
         let qos = DataWriterQos::default();

@@ -95,7 +95,7 @@ mod tests {
     use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, ReliabilityKind, SubscriberQos};
 
     use super::*;
-    use crate::executor_tests::{endpoint, inline, new_write};
+    use crate::executor_tests::{config, endpoint, new_write, own_domain};
 
     const LIMIT: Duration = Duration::from_secs(20);
 
@@ -111,8 +111,9 @@ mod tests {
     }
 
     /// Two executors, and two writers of the first that are matched with a reader of the other.
-    fn matched(domain_id: u32) -> ([Executor; 2], [WriterIndex; 2]) {
-        let (one, other) = (inline(domain_id), inline(domain_id));
+    fn matched() -> ([Executor; 2], [WriterIndex; 2]) {
+        let domain_id = own_domain();
+        let [one, other] = [(); 2].map(|()| Executor::start(&config(domain_id, false)).unwrap());
         let [first, second] = [(); 2].map(|()| {
             let writes = endpoint::<_, PublisherQos>(DataWriterQos::default());
             one.inner.with(|participant, now| participant.create_writer(now, writes))
@@ -147,7 +148,7 @@ mod tests {
 
     #[test]
     fn who_only_answers_discovery_is_silent() {
-        let ([one, other], [first, second]) = matched(109);
+        let ([one, other], [first, second]) = matched();
         let has_all =
             || one.inner.look(|of, _| [first, second].iter().all(|index| lags(of, *index).count() == 0));
         let write =
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn who_answers_any_writer_is_not_silent() {
-        let ([one, other], [first, second]) = matched(107);
+        let ([one, other], [first, second]) = matched();
         let write =
             |index| one.inner.with(|of, now| of.write(now, index, &mut new_write()).map(drop).unwrap());
         let has_all = |index| one.inner.look(|of, _| lags(of, index).count() == 0);

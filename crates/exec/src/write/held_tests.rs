@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 #[test]
 fn what_is_left_does_not_wait_with_what_another_writer_may_keep() {
-    let Matched { out, writer, writes, .. } = matched(96, History::KeepAll);
+    let Matched { out, writer, writes, .. } = matched(History::KeepAll);
     let patient = DataWriterQos { latency_budget: Duration::INFINITE, ..writes.clone() };
     let (mut patient, mut prompt) =
         (out.outlet(writer, &patient).unwrap(), out.outlet(writer, &writes).unwrap());
@@ -47,7 +47,7 @@ fn who_is_patient_has_nobody_else_wait_for_a_driver_that_is_not_there() {
 /// What `goes_on` does takes as long as it likes, and who has the role looks at nothing meanwhile.
 #[test]
 fn nothing_waits_for_a_thread_that_is_asked_whether_it_polls_on() {
-    let Matched { out, writer, .. } = matched(103, History::KeepAll);
+    let Matched { out, writer, .. } = matched(History::KeepAll);
     let (inner, until) = (&out.inner, monotonic_now() + LIMIT);
     inner.role.claim();
     inner.peek(|core| {
@@ -71,7 +71,7 @@ fn nothing_waits_for_a_thread_that_is_asked_whether_it_polls_on() {
 /// An interface that was lost is opened anew, say: that takes as long as its driver likes.
 #[test]
 fn nothing_waits_for_a_thread_that_is_away_from_driving() {
-    let Matched { out, writer, writes, .. } = matched(106, History::KeepAll);
+    let Matched { out, writer, writes, .. } = matched(History::KeepAll);
     let mut outlet = out.outlet(writer, &writes).unwrap();
     let (inner, until) = (&out.inner, monotonic_now() + LIMIT);
     inner.role.claim();
@@ -118,7 +118,7 @@ fn patient(out: &Executor, matched: &Matched) -> Outlet {
 
 #[test]
 fn what_is_left_in_a_burst_waits_no_longer_than_in_one() {
-    let here = matched(116, History::KeepAll);
+    let here = matched(History::KeepAll);
     let (out, inner) = (&here.out, &here.out.inner);
     let mut patient = patient(out, &here);
     let mut prompt = out.outlet(here.writer, &here.writes).unwrap();
@@ -141,7 +141,7 @@ fn what_is_left_in_a_burst_waits_no_longer_than_in_one() {
 
 #[test]
 fn what_has_to_be_sent_does_not_wait_with_samples_that_wait_for_long() {
-    let here = matched(117, History::KeepAll);
+    let here = matched(History::KeepAll);
     let (out, inner) = (&here.out, &here.out.inner);
     let mut patient = patient(out, &here);
     let goes = |lowest| inner.peek(|core| core.has_work(lowest));

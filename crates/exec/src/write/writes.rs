@@ -468,7 +468,7 @@ mod tests {
     /// What others have to send may come as fast as one sends it.
     #[test]
     fn a_critical_write_sends_what_is_critical_and_leaves_the_rest_to_whoever_drives() {
-        let Matched { out, inward, writer: other, .. } = matched(111, History::KeepAll);
+        let Matched { out, inward, writer: other, .. } = matched(History::KeepAll);
         let inner = &out.inner;
         let qos = DataWriterQos { transport_priority: 1, ..DataWriterQos::default() };
         let (critical, _) = out.create_writer(endpoint(qos.clone())).unwrap();

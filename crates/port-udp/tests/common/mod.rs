@@ -11,6 +11,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout};
 use taut_port::{Frame, Receive, Traffic};
 use taut_port_udp::{UdpConfig, UdpPort};
 
+/// No wait is longer. It passes only where something does not come at all.
+pub const LIMIT: Duration = Duration::from_secs(20);
+
 /// A domain that one test has for itself among all that run on the host.
 pub struct Domain {
     pub id: u32,
@@ -37,25 +40,25 @@ pub fn open(config: &UdpConfig) -> UdpPort {
     UdpPort::open(config).expect("the port opens")
 }
 
-/// Waits until `count` frames have come in of `traffic`, for two seconds at most.
+/// Waits until `count` frames have come in of `traffic`, for [`LIMIT`] at most.
 pub fn await_frames(port: &mut UdpPort, traffic: Traffic, count: usize) -> Vec<Frame> {
-    let end = Instant::now() + Duration::from_secs(2);
+    let end = Instant::now() + LIMIT;
     let mut frames = Vec::new();
     loop {
         port.receive(traffic, 64, &mut |frame| frames.push(frame.clone()));
         if frames.len() >= count || Instant::now() > end {
             return frames;
         }
-        await_readable(port, 100);
+        await_readable(port, Duration::from_millis(100));
     }
 }
 
 /// Waits for any socket of the port, and says which are readable.
-pub fn await_readable(port: &UdpPort, timeout_ms: u16) -> Vec<usize> {
+pub fn await_readable(port: &UdpPort, longest: Duration) -> Vec<usize> {
     let sources: Vec<_> = port.fds().collect();
     let mut fds: Vec<_> =
         sources.iter().map(|source| PollFd::new(source.fd.as_fd(), PollFlags::POLLIN)).collect();
-    nix::poll::poll(&mut fds, PollTimeout::from(timeout_ms)).expect("poll");
+    nix::poll::poll(&mut fds, PollTimeout::try_from(longest).unwrap()).expect("poll");
     let ready = |fd: &PollFd| fd.any().unwrap_or(false);
     sources.iter().zip(&fds).filter(|(_, fd)| ready(fd)).map(|(source, _)| source.index).collect()
 }

@@ -10,8 +10,9 @@ mod reach;
 
 use std::process::Command;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use common::LIMIT;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sched::{CloneFlags, unshare};
 use taut_port_udp::{UdpConfig, UdpPort};
@@ -57,7 +58,7 @@ fn ip_of(thread: i32, arguments: &str) {
 /// Waits until the kernel has begun to use an interface that was set up; until then it drops what
 /// is sent there.
 fn await_up(name: &str) {
-    let end = Instant::now() + Duration::from_secs(5);
+    let end = Instant::now() + LIMIT;
     let is_up = || {
         let shown = Command::new("ip").args(["-o", "link", "show", name]).output().expect("iproute2");
         String::from_utf8_lossy(&shown.stdout).contains("state UP")
@@ -71,7 +72,7 @@ fn await_up(name: &str) {
 /// Waits until the kernel takes an address of IPv6 for its own, which it does some time after it shows it: until then what is
 /// sent there leaves by the interface.
 fn await_own(address: &str) {
-    let end = Instant::now() + Duration::from_secs(5);
+    let end = Instant::now() + LIMIT;
     let is_own = || {
         let route = Command::new("ip").args(["route", "get", address]).output().expect("iproute2");
         String::from_utf8_lossy(&route.stdout).starts_with("local ")
@@ -95,7 +96,7 @@ fn follow(port: &mut UdpPort) -> taut_base::Result<bool> {
     let watch = port.watch().expect("it follows");
     let mut fds = [PollFd::new(watch, PollFlags::POLLIN)];
     assert_eq!(
-        nix::poll::poll(&mut fds, PollTimeout::from(2_000_u16)),
+        nix::poll::poll(&mut fds, PollTimeout::try_from(LIMIT).unwrap()),
         Ok(1),
         "the kernel tells of a change"
     );

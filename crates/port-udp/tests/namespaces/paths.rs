@@ -6,7 +6,7 @@ use taut_base::Locator;
 use taut_port::{Frame, Port, Traffic};
 use taut_port_udp::{Ipv6, UdpConfig, UdpPort};
 
-use crate::common::{assert_silent, await_frames, await_readable, open};
+use crate::common::{LIMIT, assert_silent, await_frames, await_readable, open};
 use crate::{alone, await_up, domain_zero, follow, ip};
 
 /// Sends a row, and says what came of it and how many calls it took to send and to receive.
@@ -18,7 +18,7 @@ fn row(port: &mut UdpPort, to: &[Locator], each: usize, datagrams: usize) -> (Ve
     port.send_row(to, &parts, each);
     let mut frames = Vec::new();
     while frames.len() < datagrams {
-        let readable = await_readable(port, 2_000);
+        let readable = await_readable(port, LIMIT);
         assert_ne!(readable, [], "{} of {datagrams} datagrams of {each} came", frames.len());
         for index in readable {
             port.receive_from(index, 64, &mut |frame| frames.push(frame.clone()));

@@ -2,13 +2,13 @@
 
 use std::net::SocketAddr;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use taut_base::Locator;
 use taut_port::{Frame, Port, Traffic};
 use taut_port_udp::{Ipv6, UdpConfig, UdpPort};
 
-use crate::common::{assert_silent, await_frames, open};
+use crate::common::{LIMIT, assert_silent, await_frames, open};
 use crate::{addresses, alone, await_own, await_up, domain_zero, in_namespace, ip, ip_of, join};
 
 #[test]
@@ -185,7 +185,7 @@ fn addresses_of_the_link_lead_back_to_where_they_came_from() {
         port.send(&group, &[b"hello"]);
         assert_eq!(await_frames(&mut port, Traffic::User, 1).len(), 1, "the answer");
         // By its interfaces the other side sends to the group, too, from addresses that lead to none of them.
-        let end = Instant::now() + Duration::from_secs(2);
+        let end = Instant::now() + LIMIT;
         let is_of_there = |frame: &Frame| frame.source.ip().unwrap().to_string() == "fd00:88::21";
         while !await_frames(&mut port, Traffic::Meta, 1).iter().any(is_of_there) {
             assert!(Instant::now() < end, "nothing comes by the group");

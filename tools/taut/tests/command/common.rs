@@ -64,6 +64,35 @@ pub fn run(mut command: Command) -> Ended {
     command.output().unwrap().into()
 }
 
+/// So often a command that looks for a while is run anew, each of them a second or more.
+const LOOKS: usize = 20;
+
+/// Runs a command that looks for a while until it has seen what is there, on a machine that may be busy meanwhile. Returns
+/// what it said last.
+pub fn run_until(command: impl Fn() -> Command, has_seen: impl Fn(&Ended) -> bool) -> Ended {
+    let mut looks = (1..LOOKS).map(|_| run(command()));
+    looks.find(has_seen).unwrap_or_else(|| run(command()))
+}
+
+/// Runs a command with these times to wait, in seconds, until it has been told what it waits for. Returns the time with
+/// what it said last.
+pub fn run_longer(
+    command: impl Fn(&str) -> Command,
+    is_told: impl Fn(&Ended) -> bool,
+) -> (&'static str, Ended) {
+    /// Longer each time.
+    const WAITS: [&str; 5] = ["0.5", "1", "4", "15", "60"];
+    let [first, longer @ ..] = WAITS;
+    let mut last = (first, run(command(first)));
+    for wait in longer {
+        if is_told(&last.1) {
+            break;
+        }
+        last = (wait, run(command(wait)));
+    }
+    last
+}
+
 /// A command that runs; killed when dropped.
 pub struct Running {
     child: Child,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::common::{Running, bare, objects, on_terminal, run, taut};
+use crate::common::{Ended, Running, bare, objects, on_terminal, run, run_until, taut};
 
 #[test]
 fn a_domain_is_listed() {
@@ -18,14 +18,11 @@ fn a_domain_is_listed() {
     wrong.args(["--partition", "b, c"]);
     let wrong = Running::start(wrong);
     // The last one announces itself when it likes.
-    let lines = loop {
-        let ended = run(taut(domain, "ls --json --seconds 1"));
-        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
-        let lines = objects(&ended.stdout);
-        if lines.iter().filter(|line| line["kind"] == "match").count() == 2 {
-            break lines;
-        }
-    };
+    let has_pairs =
+        |ended: &Ended| objects(&ended.stdout).iter().filter(|line| line["kind"] == "match").count() == 2;
+    let ended = run_until(|| taut(domain, "ls --json --seconds 1"), has_pairs);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let lines = objects(&ended.stdout);
     let of = |kind: &str| lines.iter().filter(|line| line["kind"] == kind).collect::<Vec<_>>();
     assert_eq!(of("participant").len(), 3);
     let pids = [&publisher, &fitting, &wrong].map(|running| running.pid().to_string());
@@ -47,7 +44,8 @@ fn a_domain_is_listed() {
     assert_eq!((&matched[0]["path"], &matched[0]["path_why"]), (&"shared_memory".into(), &Value::Null));
     assert_eq!(refused[0]["path"], Value::Null);
 
-    let page = run(taut(domain, "ls --seconds 1")).stdout;
+    let has_pairs = |ended: &Ended| ended.stdout.contains(" of 2 pairs matched");
+    let page = run_until(|| taut(domain, "ls --seconds 1"), has_pairs).stdout;
     assert!(page.starts_with("Domain 181: 3 participants, 1 topic, 3 endpoints\n"), "{page}");
     assert!(page.contains(&format!("Participant taut pub [{}]", pids[0])), "{page}");
     assert!(page.contains("1 of 2 pairs matched\n  1 by shared memory\n"), "{page}");
@@ -58,8 +56,9 @@ fn a_domain_is_listed() {
 fn a_narrow_terminal_breaks_no_word() {
     let mut publisher = Running::start(taut(189, "pub shapes --no-wait --json --rate 100"));
     assert!(publisher.line().contains("BLUE"));
-    let ended = run(on_terminal("xterm", 60, "--domain 189 ls --seconds 1"));
-    assert!(ended.stdout.contains("program taut"), "{}", ended.stdout);
+    let has_program = |ended: &Ended| ended.stdout.contains("program taut");
+    let ended = run_until(|| on_terminal("xterm", 60, "--domain 189 ls --seconds 1"), has_program);
+    assert!(has_program(&ended), "{}", ended.stdout);
     for line in ended.stdout.lines() {
         assert!(line.trim_end().chars().count() <= 60, "{line}");
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::common::{Running, on_terminal, run, taut};
+use crate::common::{Ended, Running, on_terminal, run, run_until, taut};
 
 /// Lines within which everybody has been heard.
 const LINES: usize = 100;
@@ -68,11 +68,14 @@ fn figures_come_from_programs_that_run_already() {
 fn pictures_are_lines_without_a_terminal() {
     let domain = 187;
     let publisher = publisher(domain);
-    let ended = run(taut(domain, "top --count 2"));
+    let heads = |ended: &Ended| {
+        let is_head = |line: &&str| *line == "taut top  domain 187  1 participant of Taut";
+        ended.stdout.lines().filter(is_head).count()
+    };
+    let ended = run_until(|| taut(domain, "top --count 2"), |ended| heads(ended) == 2);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    assert_eq!(heads(&ended), 2, "{}", ended.stdout);
     let lines: Vec<&str> = ended.stdout.lines().collect();
-    let heads = lines.iter().filter(|line| **line == "taut top  domain 187  1 participant of Taut").count();
-    assert_eq!(heads, 2, "{}", ended.stdout);
     assert!(lines[1].starts_with("participant ") && lines[1].ends_with(" refused/s"), "{}", ended.stdout);
     let name = format!("taut pub [{}] ", publisher.pid());
     assert!(lines[2].starts_with(&name), "{}", ended.stdout);
@@ -83,16 +86,18 @@ fn pictures_are_lines_without_a_terminal() {
         (0..LINES).map(|_| details.line()).take_while(|l| !l.starts_with("longest step: ")).collect();
     assert!(lines.len() < LINES && lines.iter().any(|line| line.starts_with("receive_user ")), "{lines:?}");
     assert!(lines.iter().any(|line| line.starts_with(&name)), "{lines:?}");
-    let nobody = run(taut(domain, "top --count 1 --participant nobody")).stdout;
-    assert!(nobody.ends_with("none of them begins with nobody\n"), "{nobody}");
+    let is_nobody = |ended: &Ended| ended.stdout.ends_with("none of them begins with nobody\n");
+    let ended = run_until(|| taut(domain, "top --count 1 --participant nobody"), is_nobody);
+    assert!(is_nobody(&ended), "{}", ended.stdout);
 }
 
 #[test]
 fn the_only_picture_has_rates() {
     let domain = 170;
     let publisher = publisher(domain);
-    let ended = run(taut(domain, "top --count 1"));
     let name = format!("taut pub [{}] ", publisher.pid());
+    let is_there = |ended: &Ended| ended.stdout.lines().any(|line| line.starts_with(&name));
+    let ended = run_until(|| taut(domain, "top --count 1"), is_there);
     let line = ended.stdout.lines().find(|line| line.starts_with(&name)).unwrap_or_default();
     let cells: Vec<&str> = line.trim_start_matches(&name).split_whitespace().collect();
     assert!(cells.len() >= 9 && !cells[1..].contains(&"-"), "{}", ended.stdout);
@@ -144,7 +149,11 @@ fn prometheus_reads_all_participants_once() {
     silent.env("TAUT_REPORT", "false");
     let mut silent = Running::start(silent);
     assert!(silent.line().starts_with("BLUE"));
-    let ended = run(taut(domain, "top --prometheus"));
+    let has_both = |ended: &Ended| {
+        let reports = |name: &str| series(&ended.stdout, "taut_reports", name);
+        reports("taut sub").len() == 1 && reports("taut pub").first().is_some_and(|line| line.ends_with(" 1"))
+    };
+    let ended = run_until(|| taut(domain, "top --prometheus"), has_both);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     let text = ended.stdout;
     assert_eq!(value(&series(&text, "taut_reports", "taut pub")), 1.0, "{text}");
