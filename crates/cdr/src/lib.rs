@@ -60,7 +60,7 @@ pub use key::{KeyHasher, KeySize, key_hash, key_hash_of_payload, key_hash_of_pay
 pub use octets::Octets;
 pub use payload::{
     Encapsulation, SerializedPayload, fill_payload, from_key_payload, from_payload, from_payload_into,
-    key_to_payload, key_to_payload_in, to_payload, to_payload_in,
+    key_payload_of, key_to_payload, key_to_payload_in, to_payload, to_payload_in,
 };
 pub use plain::{
     Plain, put_plain, put_plain_slice, skip_plain, take_plain, take_plain_boxed, take_plain_into,

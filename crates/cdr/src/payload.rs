@@ -122,6 +122,20 @@ pub fn key_to_payload<T: DdsType>(
     key_to_payload_in(value, representation, Endian::NATIVE, out)
 }
 
+/// Appends the serialized key of a serialized sample.
+///
+/// *Cost*: as [`key_hash_of_payload_in`](crate::key_hash_of_payload_in), what is behind the last key member is not read.
+/// *Errors*: as decoding what is read.
+pub fn key_payload_of<T: DdsType>(payload: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let payload = SerializedPayload::from(payload);
+    if !T::RECODES_KEY {
+        return key_to_payload(&payload.decode::<T>()?, Representation::Xcdr1, out);
+    }
+    append_payload::<T>(Representation::Xcdr1, Endian::NATIVE, out, |out| {
+        T::recode_key_of_sample(&mut payload.open::<T>()?, out)
+    })
+}
+
 /// As [`key_to_payload`], in a byte order of choice.
 pub fn key_to_payload_in<T: DdsType>(
     value: &T,

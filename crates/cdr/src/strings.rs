@@ -121,7 +121,8 @@ fn has_nul_apart(text: &[u8]) -> bool {
     has_nul(text)
 }
 
-/// The characters of a string where they lie.
+/// The characters of a string where they lie. Apart, so that who makes something of them does that in line.
+#[inline(never)]
 fn text<'a>(input: &mut Decoder<'a>) -> Result<&'a str> {
     let length = input.take_length()?;
     // Some implementations send a length of 0 for an empty string, without its terminator.
@@ -168,6 +169,7 @@ impl Cdr for String {
         out.put_text(self.as_bytes())
     }
 
+    #[inline]
     fn decode(input: &mut Decoder<'_>) -> Result<Self> {
         text(input).map(str::to_owned)
     }

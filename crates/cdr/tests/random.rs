@@ -7,7 +7,7 @@ use taut_base::Rng;
 use taut_cdr::{
     Char, DdsType as Type, Endian, LongDouble, Octets, Representation, WChar, WString, fill_payload,
     from_key_payload, from_payload, from_payload_into, key_hash, key_hash_of_payload, key_hash_of_payload_in,
-    key_to_payload_in, to_payload, to_payload_in,
+    key_payload_of, key_to_payload, key_to_payload_in, to_payload, to_payload_in,
 };
 use taut_derive::DdsType;
 
@@ -316,6 +316,10 @@ fn a_key_is_found<T: Type>(seed: u64, value: &T) {
                 T::TYPE_NAME
             );
         }
+        let (mut of_sample, mut of_value) = (Vec::new(), Vec::new());
+        key_payload_of::<T>(&data, &mut of_sample).unwrap();
+        key_to_payload(value, Representation::Xcdr1, &mut of_value).unwrap();
+        assert_eq!(of_sample, of_value, "{} {representation:?}, seed {seed}", T::TYPE_NAME);
         // What lacks members at its end is of an older type, or an error.
         for len in 4..data.len() {
             if let Ok(older) = from_payload::<T>(&data[..len]) {

@@ -106,6 +106,7 @@ impl DomainParticipant {
     fn note_endpoint(&mut self, now: Time, endpoint: Guid) {
         for reader in self.core.readers_of(endpoint).to_vec() {
             self.watch_lifespan(reader, endpoint, true);
+            self.watch_lag(reader, endpoint, true);
             self.weigh(now, reader, endpoint);
         }
     }

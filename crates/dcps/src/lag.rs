@@ -93,7 +93,10 @@ impl Lags {
 
 #[cfg(test)]
 mod tests {
+    use taut_qos::{DataReaderQos, EndpointQos, OwnershipKind};
+
     use super::*;
+    use crate::participant_tests::{participant, publication_with, read_with};
     use crate::reader_cache_tests::{change, writer};
 
     const BUDGET: Duration = Duration::from_millis(2);
@@ -135,5 +138,20 @@ mod tests {
         assert_eq!(deliver(&mut lags, 40, 43), Some(late));
         assert_eq!(deliver(&mut lags, 50, 53), None);
         assert_eq!(deliver(&mut lags, 1_040, 1_043), Some(late));
+    }
+
+    #[test]
+    fn a_budget_that_is_announced_anew_counts() {
+        let mut participant = participant();
+        let latency_budget = Duration::from_secs(1);
+        read_with(&mut participant, DataReaderQos { latency_budget, ..DataReaderQos::default() }.exclusive());
+        for (number, ms) in [(1, 1), (2, 50)] {
+            let mut qos = EndpointQos::default_writer();
+            qos.ownership = OwnershipKind::Exclusive;
+            qos.latency_budget = Duration::from_millis(ms);
+            participant.on_frame(Time(0), &publication_with(number, 1, qos));
+            let budgets: Vec<_> = participant.readers.lags.watched.iter().map(|one| one.budget).collect();
+            assert_eq!(budgets, [Duration::from_millis(ms)]);
+        }
     }
 }

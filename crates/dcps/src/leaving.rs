@@ -1,20 +1,29 @@
 //! Writers that go or fall silent: what only they wrote has no writers. DCPS 1.4 §2.2.2.5.1.3.
 //!
 //! A writer may write more instances than one step can look at. So they are looked at in turns, each as far as its budget
-//! goes, and whoever drives takes the next one. What the writer says meanwhile comes after all of them.
+//! goes, and whoever drives takes the next one. Of what somebody says something meanwhile that comes first.
 
-use taut_base::{Guid, SequenceNumber, Time};
+use std::collections::BTreeSet;
+
+use taut_base::{Guid, InstanceHandle, SequenceNumber, Time};
 use taut_mem::Bytes;
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
 
 use crate::deadline::DEADLINES_PER_STEP;
 use crate::reader_cache::{Insert, ReaderCache};
 
-/// A writer that has gone, and the first of the instances that were not looked at yet.
+/// How many are looked at in turns. Lower and where many go at once more is done in one step, higher and the instances of one
+/// lose it later.
+const IN_TURNS: usize = 64;
+
+/// A writer that has gone.
 #[derive(Debug)]
 pub(crate) struct Leaving {
     writer: Guid,
+    /// The first of the instances that were not looked at yet.
     next: u32,
+    /// Those behind that it has written since.
+    back: BTreeSet<u32>,
 }
 
 impl ReaderCache {
@@ -24,8 +33,15 @@ impl ReaderCache {
         self.settle_fresh();
         self.unheard.forget(writer);
         self.leaving.retain(|other| other.writer != writer);
-        self.leaving.push(Leaving { writer, next: 0 });
-        let is_told = self.go_on_leaving(now, &mut DEADLINES_PER_STEP.clone());
+        let mut is_told = false;
+        if self.leaving.len() >= IN_TURNS {
+            let first = self.leaving[0].writer;
+            while self.leaving.first().is_some_and(|leaving| leaving.writer == first) {
+                is_told |= self.go_on_leaving(now, &mut DEADLINES_PER_STEP.clone());
+            }
+        }
+        self.leaving.push(Leaving { writer, next: 0, back: BTreeSet::new() });
+        is_told |= self.go_on_leaving(now, &mut DEADLINES_PER_STEP.clone());
         self.note_passing();
         self.alarm |= self.is_leaving();
         is_told
@@ -40,30 +56,45 @@ impl ReaderCache {
     pub(crate) fn go_on_leaving(&mut self, now: Time, budget: &mut usize) -> bool {
         let mut is_told = false;
         while *budget > 0
-            && let Some(first) = self.leaving.last_mut()
+            && let Some(first) = self.leaving.first_mut()
         {
             let (writer, index) = (first.writer, first.next);
             if index >= self.instances.end() {
-                self.leaving.pop();
+                self.leaving.remove(0);
                 self.note_passing();
                 continue;
             }
             first.next += 1;
             *budget -= 1;
-            is_told |= self.leave_instance(now, index, writer);
+            if !first.back.remove(&index) {
+                is_told |= self.leave_instance(now, index, writer);
+            }
         }
         is_told
     }
 
-    /// The writer says something: first, all of its instances have lost it.
+    /// Something is said of an instance: first it has lost those that have gone.
     #[cold]
-    pub(crate) fn end_leaving(&mut self, now: Time, writer: Guid) {
-        let Some(at) = self.leaving.iter().position(|leaving| leaving.writer == writer) else { return };
-        for index in self.leaving.remove(at).next..self.instances.end() {
-            self.surfaced |= self.leave_instance(now, index, writer);
+    pub(crate) fn leave_first(&mut self, now: Time, handle: InstanceHandle) {
+        let Some(index) = self.instances.find(handle) else { return };
+        for at in 0..self.leaving.len() {
+            let Leaving { writer, next, ref back } = self.leaving[at];
+            if next <= index && !back.contains(&index) {
+                self.surfaced |= self.leave_instance(now, index, writer);
+            }
         }
         self.alarm |= self.surfaced;
-        self.note_passing();
+    }
+
+    /// The writer has said something of the instance since it has gone: it writes that one.
+    #[cold]
+    pub(crate) fn come_back(&mut self, writer: Guid, handle: InstanceHandle) {
+        let Some(index) = self.instances.find(handle) else { return };
+        for leaving in self.leaving.iter_mut().filter(|leaving| leaving.writer == writer) {
+            if leaving.next <= index {
+                leaving.back.insert(index);
+            }
+        }
     }
 
     fn leave_instance(&mut self, now: Time, index: u32, writer: Guid) -> bool {
@@ -92,8 +123,8 @@ mod tests {
     use taut_rtps::history_cache::ChangeKind::Alive;
 
     use super::*;
-    use crate::InstanceState;
     use crate::reader_cache_tests::{change, writer};
+    use crate::{IgnoredReason, InstanceState};
 
     const INSTANCES: usize = 4 * DEADLINES_PER_STEP + 10;
 
@@ -133,13 +164,38 @@ mod tests {
     }
 
     #[test]
-    fn what_it_says_meanwhile_comes_after_all_of_them() {
+    fn what_is_said_meanwhile_is_of_an_instance_that_it_has_left() {
         let mut cache = with_many_instances();
         cache.writer_gone(Time(9), writer(1));
-        assert_eq!(write(&mut cache, INSTANCES - 1), Insert::Stored);
-        assert_eq!((ended(&cache), cache.is_leaving()), (INSTANCES - 1, false));
-        assert!(cache.alarm && cache.surfaced);
-        let last = cache.instances.find(handle(INSTANCES - 1)).unwrap();
+        let (first, last) = (0, INSTANCES - 1);
+        assert_eq!(write(&mut cache, last), Insert::Stored, "it is back");
+        assert_eq!(write(&mut cache, first), Insert::Stored);
+        assert_eq!(write(&mut cache, INSTANCES), Insert::Stored, "with one more");
+        assert!(cache.alarm && cache.surfaced && cache.is_leaving());
+        while cache.is_leaving() {
+            cache.look_at_deadlines(Time(9), &mut DEADLINES_PER_STEP.clone());
+        }
+        let state = |n| cache.instance_state(handle(n));
+        assert_eq!((ended(&cache), state(INSTANCES)), (INSTANCES - 2, Some(InstanceState::Alive)));
+        let last = cache.instances.find(handle(last)).unwrap();
         assert_eq!(cache.instances.at(last).no_writers_generations, 1, "it has come back");
+    }
+
+    #[test]
+    fn who_is_weaker_is_heard_of_each_instance_at_once() {
+        let mut cache = ReaderCache::new(&DataReaderQos::default().keep_all().exclusive(), true);
+        let of = |w, n| CacheChange { instance: Some(handle(n)), ..change(Alive, w, 0, 1) };
+        (0..INSTANCES).for_each(|n| _ = cache.insert(Time(5), of(1, n), 9, None));
+        let last = INSTANCES - 1;
+        assert_eq!(cache.insert(Time(6), of(2, last), 5, None), Insert::Ignored(IgnoredReason::NotOwner));
+        cache.writer_gone(Time(9), writer(1));
+        assert_eq!(cache.insert(Time(9), of(2, last), 5, None), Insert::Stored);
+    }
+
+    #[test]
+    fn many_that_go_at_once_go_in_turns_that_have_a_bound() {
+        let mut cache = with_many_instances();
+        (2..2 + 2 * IN_TURNS as u8).for_each(|w| _ = cache.writer_gone(Time(9), writer(w)));
+        assert_eq!(cache.leaving.len(), IN_TURNS);
     }
 }

@@ -92,19 +92,21 @@ impl ReaderSide {
         }
     }
 
-    /// The same, with the time, for so many samples at most. What lies unread in a lane came before separations that end
-    /// later.
-    pub(crate) fn on_timeout(&mut self, now: Time, most: usize) {
+    /// The same, with the time, for so many samples at most; says how many. What lies unread in a lane came before
+    /// separations that end later.
+    pub(crate) fn on_timeout(&mut self, now: Time, most: usize) -> usize {
         let until = if self.cache.separation.is_on() { self.found_until(now) } else { now };
         self.cache.end_separations(until);
-        self.forget_old(now, most);
+        self.forget_old(now, most)
     }
 
     /// The same but for what waits for its separation. What waits in a lane for room may find some.
-    pub(crate) fn forget_old(&mut self, now: Time, most: usize) {
-        if self.cache.forget_old(now, most) {
+    pub(crate) fn forget_old(&mut self, now: Time, most: usize) -> usize {
+        let forgotten = self.cache.forget_old(now, most);
+        if forgotten > 0 {
             self.sources.iter_mut().for_each(|source| source.stalled = false);
         }
+        forgotten
     }
 
     /// Instances have ended, which go after a while and leave room that something may wait for.
@@ -134,6 +136,9 @@ impl ReaderCache {
     /// A sample is too old when somebody looks, as in a lane: its writer has kept the deadline even so.
     #[cold]
     pub(crate) fn pass_over_expired(&mut self, change: &CacheChange) {
+        if self.is_leaving() {
+            self.leave_first(change.time, self.handle(change));
+        }
         let Some(index) = self.instances.find(self.handle(change)) else { return };
         let instance = self.instances.at(index);
         let counts = !self.exclusive || instance.heeds(change.writer_guid);
@@ -240,7 +245,7 @@ mod tests {
         for number in 1..=10 {
             cache.insert(Time(0), change(ChangeKind::Alive, 1, 1, number), 0, Some(Time(5)));
         }
-        assert!(cache.forget_old(Time(5), 4));
+        assert_eq!(cache.forget_old(Time(5), 4), 4);
         assert_eq!((cache.len(), cache.next_timeout()), (6, Some(Time(5))));
         cache.set_qos(&{
             let mut qos = DataReaderQos::default().keep_all();
@@ -250,10 +255,10 @@ mod tests {
         cache.insert(Time(0), change(ChangeKind::NotAliveDisposed, 1, 1, 11), 0, None);
         cache.insert(Time(0), change(ChangeKind::Alive, 1, 2, 1), 0, None);
         cache.insert(Time(0), change(ChangeKind::NotAliveDisposed, 1, 2, 2), 0, None);
-        assert!(cache.forget_old(Time(5), 6), "those that are too old come first");
+        assert_eq!(cache.forget_old(Time(5), 6), 6, "those that are too old come first");
         assert_eq!(cache.len(), 3);
         let left: Vec<_> = (0..4).map(|_| (cache.forget_old(Time(5), 2), cache.len())).collect();
-        assert_eq!(left, [(true, 2), (true, 1), (true, 0), (false, 0)]);
+        assert_eq!(left, [(2, 2), (2, 1), (2, 0), (0, 0)]);
         assert_eq!(cache.instances.len(), 2, "their writer has not unregistered them");
     }
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter};
 use taut_mem::{Bytes, Region};
-use taut_port::{Frame, Traffic};
-use taut_qos::{DataReaderQos, EndpointQos, ReliabilityKind, ResourceLimits, SubscriberQos, TopicQos};
+use taut_port::{Frame, Loopback, Traffic};
+use taut_qos::{
+    DataReaderQos, EndpointQos, LivelinessKind, ReliabilityKind, ResourceLimits, SubscriberQos, TopicQos,
+};
 use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
-use taut_rtps::{Config, ReaderIndex, limits};
+use taut_rtps::{Config, ReaderIndex, TxClass, limits};
 use taut_wire::{DataHeader, Endian, Heartbeat, InlineQos, PayloadKind, StatusInfo, write_message_header};
 
 use crate::reader_cache_tests::handle;
@@ -29,7 +31,7 @@ fn address() -> Locator {
     Locator::udp_v4(std::net::Ipv4Addr::LOCALHOST, 7410)
 }
 
-fn participant() -> DomainParticipant {
+pub(crate) fn participant() -> DomainParticipant {
     DomainParticipant::new(Config::at(GuidPrefix([1; 12]), address()))
 }
 
@@ -44,17 +46,17 @@ fn publication(number: i64, of: u32, strength: i32) -> Frame {
     publication_with(number, of, qos)
 }
 
-fn publication_with(number: i64, of: u32, qos: EndpointQos) -> Frame {
+pub(crate) fn publication_with(number: i64, of: u32, qos: EndpointQos) -> Frame {
     let mut payload = Vec::new();
     EndpointData::of(Guid::new(OTHER, writer_id(of)), "Topic", "Type", qos).write(&mut payload);
     frame(EntityId::SEDP_PUBLICATIONS_WRITER, number, &payload)
 }
 
 /// The same, with a promise to say that it is alive, each second.
-fn promised(number: i64, of: u32, strength: i32) -> Frame {
+fn promised(number: i64, of: u32, strength: i32, kind: LivelinessKind) -> Frame {
     let mut qos = EndpointQos::default_writer();
     (qos.ownership, qos.ownership_strength) = (taut_qos::OwnershipKind::Exclusive, strength);
-    let (kind, lease_duration) = (taut_qos::LivelinessKind::ManualByTopic, Duration::from_secs(1));
+    let lease_duration = Duration::from_secs(1);
     qos.liveliness = taut_qos::Liveliness { kind, lease_duration };
     publication_with(number, of, qos)
 }
@@ -82,7 +84,7 @@ fn reading() -> (DomainParticipant, ReaderIndex) {
 }
 
 /// Makes a reader and knows the other one.
-fn read_with(participant: &mut DomainParticipant, qos: DataReaderQos) -> ReaderIndex {
+pub(crate) fn read_with(participant: &mut DomainParticipant, qos: DataReaderQos) -> ReaderIndex {
     let type_support = TypeSupport {
         type_name: "Type".into(),
         key_hash: Some(|_, _| Some(handle(1))),
@@ -155,6 +157,10 @@ fn gone(number: i64, of: u32) -> Frame {
 
 /// The other participant says which changes its writer has.
 fn heartbeat(of: u32, reader_id: EntityId, last: i64, count: i32) -> Frame {
+    heartbeat_with(of, reader_id, last, count, false)
+}
+
+fn heartbeat_with(of: u32, reader_id: EntityId, last: i64, count: i32, liveliness_flag: bool) -> Frame {
     let mut message = Vec::new();
     write_message_header(&mut message, OTHER);
     let heartbeat = Heartbeat {
@@ -164,7 +170,7 @@ fn heartbeat(of: u32, reader_id: EntityId, last: i64, count: i32) -> Frame {
         last_sn: SequenceNumber(last),
         count,
         final_flag: true,
-        liveliness_flag: false,
+        liveliness_flag,
         group_info: None,
     };
     heartbeat.write(&mut message, Endian::Little);
@@ -249,7 +255,7 @@ fn what_waited_for_room_gives_no_instance_to_a_writer_that_is_silent_by_now() {
     qos.reliability.kind = ReliabilityKind::Reliable;
     let mut participant = participant();
     let reader = read_with(&mut participant, qos);
-    participant.on_frame(Time(0), &promised(1, 1, 9));
+    participant.on_frame(Time(0), &promised(1, 1, 9, LivelinessKind::ManualByTopic));
     participant.on_frame(Time(0), &publication(2, 2, 5));
     let greeted = participant.core().reader(reader).unwrap().guid.entity;
     for writer in [1, 2] {
@@ -278,4 +284,72 @@ fn what_waited_for_room_gives_no_instance_to_a_writer_that_is_silent_by_now() {
     );
     participant.on_frame(late, &frame(writer_id(2), 1, &[0, 1, 0, 0]));
     assert_eq!(heard(&mut participant), [(of(2), true)]);
+}
+
+fn alive(participant: &DomainParticipant, reader: ReaderIndex) -> i64 {
+    participant.reader(reader).unwrap().liveliness_changed.alive_count.into()
+}
+
+/// Cyclone DDS says it by what the one writes alone.
+#[test]
+fn one_of_those_that_promise_by_participant_speaks_for_all() {
+    for writes in [true, false] {
+        let mut participant = participant();
+        let mut qos = DataReaderQos::default().keep_all().exclusive();
+        qos.reliability.kind = ReliabilityKind::Reliable;
+        let reader = read_with(&mut participant, qos);
+        let by_participant = LivelinessKind::ManualByParticipant;
+        for of in [1, 2] {
+            participant.on_frame(Time(0), &promised(of.into(), of, 1, by_participant));
+        }
+        let greeted = participant.core().reader(reader).unwrap().guid.entity;
+        participant.on_frame(Time(0), &heartbeat(1, greeted, 0, 1));
+        participant.on_frame(Time(0), &frame(writer_id(1), 1, &[0, 1, 0, 0]));
+        let mut now = Time(0);
+        for number in 2..=30 {
+            now = now + Duration::from_millis(100);
+            let said = match writes {
+                true => frame(writer_id(1), number, &[0, 1, 0, 0]),
+                false => heartbeat_with(1, EntityId::UNKNOWN, 1, number as i32, true),
+            };
+            participant.on_frame(now, &said);
+            participant.on_timeout(now, 100);
+            // What it has to acknowledge leaves.
+            while participant.poll_transmit(now, &mut Loopback::new(), TxClass::Discovery, 8).more {}
+            assert_eq!(alive(&participant, reader), 2, "writes: {writes}, {number}");
+        }
+        now = now + Duration::from_secs(2);
+        participant.on_timeout(now, 100);
+        assert_eq!(alive(&participant, reader), 0);
+        participant.on_frame(now, &frame(writer_id(2), 1, &[0, 1, 0, 0]));
+        assert_eq!(alive(&participant, reader), 2, "both are back");
+    }
+}
+
+#[test]
+fn what_many_readers_lose_by_one_datagram_hides_nothing_else() {
+    const READERS: usize = 40;
+    const SAMPLES: i64 = 2_000;
+    let mut participant = participant();
+    let qos = || DataReaderQos::default().keep_all().exclusive();
+    let readers: Vec<_> = (0..READERS).map(|_| read_with(&mut participant, qos())).collect();
+    participant.on_frame(Time(0), &promised(1, 1, 1, LivelinessKind::ManualByTopic));
+    while participant.on_timeout(Time(0), 1_000) > 0 {}
+    participant.on_frame(Time(0), &frame(writer_id(1), 1, &[0, 1, 0, 0]));
+    let late = Time(0) + Duration::from_secs(2);
+    while participant.on_timeout(late, 1_000) > 0 {}
+    assert_eq!(readers.iter().map(|reader| alive(&participant, *reader)).sum::<i64>(), 0);
+    let mut message = Vec::new();
+    write_message_header(&mut message, OTHER);
+    for number in (1..=SAMPLES).map(|n| 1 + 2 * n) {
+        let (reader_id, writer_id) = (EntityId::UNKNOWN, writer_id(1));
+        let header = DataHeader { reader_id, writer_id, writer_sn: SequenceNumber(number) };
+        header.write(&mut message, Endian::Little, &[], PayloadKind::Data, 4);
+        message.extend_from_slice(&[0, 1, 0, 0]);
+    }
+    participant.on_frame(late, &Frame { source: address(), traffic: Traffic::Meta, bytes: message.into() });
+    for reader in readers {
+        assert_eq!(participant.side(reader, |side| side.sample_lost.total_count), Some(SAMPLES as u32));
+        assert_eq!(alive(&participant, reader), 1);
+    }
 }

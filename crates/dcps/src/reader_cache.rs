@@ -2,7 +2,8 @@
 //! DCPS 1.4 §2.2.2.5.1 (states), §2.2.3 (HISTORY, RESOURCE_LIMITS, OWNERSHIP, TIME_BASED_FILTER, LIFESPAN,
 //! DESTINATION_ORDER, READER_DATA_LIFECYCLE).
 //!
-//! Owns the samples of one reader, untyped. Must never read a clock, touch the payload's bytes or wait.
+//! Owns the samples of one reader, untyped. Must never read a clock or wait, nor touch the payload's bytes but for the key of
+//! a long sample.
 //! Sources insert, the application reads and takes (`reader_access`), instances
 //! end and come back (`instance_state`), the driver calls the timeouts.
 
@@ -300,16 +301,21 @@ impl ReaderCache {
         }
         self.settle_fresh();
         let Some(change) = offer else { return Insert::Stored };
-        if self.is_leaving() {
-            self.end_leaving(now, change.writer_guid);
-        }
         if self.separation.is_on() {
             self.end_separations(change.time);
         }
-        match change.kind {
+        let (writer, handle) = (change.writer_guid, self.handle(&change));
+        if self.is_leaving() {
+            self.leave_first(now, handle);
+        }
+        let done = match change.kind {
             ChangeKind::Alive => self.insert_data(now, change, strength, expires.unwrap_or(Time::NEVER)),
             _ => self.insert_state(now, change, strength),
+        };
+        if self.is_leaving() {
+            self.come_back(writer, handle);
         }
+        done
     }
 
     /// Drops samples whose LIFESPAN is over and instances whose autopurge delay is, and lets those come that have waited
@@ -320,16 +326,15 @@ impl ReaderCache {
         self.forget_old(now, usize::MAX);
     }
 
-    /// The same but for what waits for its separation, and for so many samples and instances at most. Returns whether that
-    /// has made room.
+    /// The same but for what waits for its separation, and for so many samples and instances at most. Returns how many.
     #[inline]
-    pub(crate) fn forget_old(&mut self, now: Time, most: usize) -> bool {
+    pub(crate) fn forget_old(&mut self, now: Time, most: usize) -> usize {
         let grows_old = !(self.lifespans.is_empty() && self.instances.purge.is_empty());
-        grows_old && self.forget_due(now, most)
+        if grows_old { self.forget_due(now, most) } else { 0 }
     }
 
     #[inline(never)]
-    fn forget_due(&mut self, now: Time, most: usize) -> bool {
+    fn forget_due(&mut self, now: Time, most: usize) -> usize {
         let mut left = most;
         while left > 0
             && let Some(id) = self.lifespans.pop(now)
@@ -352,7 +357,7 @@ impl ReaderCache {
             self.instances.settle(index);
         }
         self.freed |= left < most;
-        left < most
+        most - left
     }
 
     /// When to call [`ReaderCache::on_timeout`]; ask again after any call that changes the cache.

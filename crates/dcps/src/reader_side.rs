@@ -17,7 +17,7 @@ use taut_rtps::{Offer, Passage};
 use crate::anatomy::{Anatomies, SampleAnatomy};
 use crate::between_lanes::Waiting;
 use crate::cell::{self, Head};
-use crate::deadline::{DEADLINES_PER_STEP, Missed};
+use crate::deadline::Missed;
 use crate::lifespan::Lifespans;
 use crate::names::Names;
 use crate::reader_cache::ReaderCache;
@@ -338,7 +338,7 @@ impl ReaderSide {
     ) -> ((Missed, Time), StatusMask) {
         let pulled = self.pull(now);
         self.note_awaited(pulled);
-        self.on_timeout(now, DEADLINES_PER_STEP);
+        *budget -= self.on_timeout(now, *budget);
         self.sweep_at = if self.sources.is_empty() { Time::NEVER } else { now + self.cache.deadline() };
         let missed = self.cache.look_at_deadlines(now, budget);
         (self.cache.alarm, _) = (false, self.take_untold());

@@ -74,7 +74,8 @@ impl ReaderCache {
     fn hear(&mut self, change: &CacheChange, strength: i32) {
         let (handle, writer, came) = (self.handle(change), change.writer_guid, change.time);
         if self.is_leaving() {
-            self.end_leaving(came, writer);
+            self.leave_first(came, handle);
+            self.come_back(writer, handle);
         }
         if let Some(index) = self.instances.find(handle) {
             self.lapse(index, came);

@@ -25,7 +25,7 @@ pub use critical::{Critical, Steering};
 /// up what else there is to do while nobody is at the other end, lower looks more often.
 const TRIES: u32 = 1_000;
 
-/// For how long while somebody is there whose ring is full. Lower drops more of what is faster than they are, higher holds up
+/// For how long one burst while somebody is there whose ring is full. Lower drops more of what is faster than they are, higher holds up
 /// what else there is to do. One who has taken nothing for so long is not waited for again before they take something.
 const PATIENCE: Duration = Duration::from_millis(2);
 
@@ -108,8 +108,8 @@ pub struct DpdkPort {
     in_a_row: u32,
     /// Bytes of the longest frame.
     room: usize,
-    /// Has the other end been waited for in vain?
-    is_stuck: bool,
+    /// Has the other end been waited for in vain, to take something of this queue?
+    is_stuck: [bool; QUEUES],
 }
 
 impl DpdkPort {
@@ -165,7 +165,7 @@ impl DpdkPort {
             critical_in,
             in_a_row: 0,
             room,
-            is_stuck: false,
+            is_stuck: Default::default(),
         })
     }
 
@@ -288,7 +288,7 @@ impl DpdkPort {
     #[inline]
     fn send_out(&mut self, place: usize) {
         let DpdkPort { device, out, is_stuck, .. } = self;
-        *is_stuck &= device.send(place as u16, &mut out[place]) == 0;
+        is_stuck[place] &= device.send(place as u16, &mut out[place]) == 0;
         if !out[place].is_empty() {
             self.send_rest(place);
         }
@@ -298,20 +298,24 @@ impl DpdkPort {
     #[cold]
     fn send_rest(&mut self, place: usize) {
         let DpdkPort { device, carrier, out, is_stuck, .. } = self;
-        let out = &mut out[place];
-        let (mut tries, mut since) = (0, device.now_ns());
+        let (out, is_stuck) = (&mut out[place], &mut is_stuck[place]);
+        let begun = device.now_ns();
+        let (mut tries, mut open_since) = (0, begun);
         while !out.is_empty() {
             if device.send(place as u16, out) > 0 {
-                (tries, since, *is_stuck) = (0, device.now_ns(), false);
+                (tries, *is_stuck) = (0, false);
                 continue;
             }
             tries += 1;
             if tries % TRIES != 0 {
                 continue;
             }
-            let is_shut = device.is_shut();
-            let patience = if is_shut { HEARING } else { PATIENCE };
-            if *is_stuck && !is_shut || device.now_ns() >= since + patience.0 as u64 || !device.link().is_up {
+            let (is_shut, now) = (device.is_shut(), device.now_ns());
+            if is_shut && now < begun + HEARING.0 as u64 {
+                open_since = now;
+                continue;
+            }
+            if *is_stuck || is_shut || now >= open_since + PATIENCE.0 as u64 || !device.link().is_up {
                 *is_stuck |= !is_shut;
                 break;
             }

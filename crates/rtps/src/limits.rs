@@ -123,6 +123,9 @@ pub const PENDING_BYTES: usize = WINDOW_BYTES;
 pub const GAP_INTERVALS: usize = 256;
 /// Samples in assembly per writer.
 pub const ASSEMBLIES: usize = 16;
+/// Bytes of samples in assembly per writer; at least one sample is. Lower has more of long samples sent again after a loss,
+/// higher lets a writer that leaves each unfinished fill this side's memory.
+pub const ASSEMBLY_BYTES: usize = 64 << 20;
 /// Questions for fragments that nothing comes of, in a row, after which the whole sample is asked for. Lower has all of a large
 /// sample sent again whose answers are slow or lost, higher waits longer for one that its writer does not have any more.
 pub const VAIN_QUESTIONS: u32 = 4;
@@ -162,6 +165,9 @@ pub const SAID: usize = 4_096;
 pub const PEERS: usize = 4_096;
 /// Endpoints of one peer.
 pub const ENDPOINTS_PER_PEER: usize = 16_384;
+/// Endpoints of all peers; those that have answered nothing yet have half of that. Lower and a domain has fewer, higher and
+/// who makes up peers takes more memory, some 1 kB for each.
+pub const ENDPOINTS: usize = 262_144;
 /// Endpoints that a peer names, matches of them, and events that come of both, in one step. Lower costs a step for each, with a
 /// look for samples behind it, higher makes a step longer that samples may wait for: a match takes some 10 us.
 pub const INBOX_STEP: usize = 16;

@@ -9,7 +9,7 @@ use crate::counters::bump;
 use crate::event::Event;
 use crate::history_cache::{CacheChange, ChangeKind};
 use crate::participant::{Participant, Sink};
-use crate::reader::Offer;
+use crate::reader::{Offer, WriterProxy};
 use crate::schedule::{TxClass, Work};
 use crate::timers::Timer;
 use crate::writer::NewChange;
@@ -25,6 +25,39 @@ const PER_LEASE: i64 = 3;
 /// far as its readers hear of it so often. Lower and a lease that nobody can hold takes a processor of each side, higher
 /// and the shortest that can be held is longer.
 const SHORTEST_PERIOD: Duration = Duration::from_millis(1);
+
+/// One MANUAL_BY_PARTICIPANT writer speaks for all of its participant, which is passed on at most this often. Lower and a
+/// stream of one costs a look at all readers for each datagram, higher and a shorter lease of another one is not held.
+const SPEAKS_EACH: Duration = Duration::from_millis(5);
+
+/// What a message says of who is alive, beside its writers.
+#[derive(Default)]
+pub(crate) struct Alive {
+    /// Readers that have heard of a writer that was silent.
+    pub revived: Vec<ReaderIndex>,
+    /// Participants of which a MANUAL_BY_PARTICIPANT writer was heard: not all vendors say so of the others.
+    pub spoken: Vec<GuidPrefix>,
+}
+
+impl Alive {
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.revived.is_empty() && self.spoken.is_empty()
+    }
+
+    /// A writer was heard that was silent, or that speaks for others.
+    #[cold]
+    pub fn note(&mut self, now: Time, reader: ReaderIndex, proxy: &mut WriterProxy) {
+        if !proxy.alive {
+            self.revived.push(reader);
+        }
+        let speaks = proxy.liveliness.kind == LivelinessKind::ManualByParticipant;
+        let prefix = proxy.guid.prefix;
+        if speaks && now >= proxy.spoke_at + SPEAKS_EACH && !self.spoken.contains(&prefix) {
+            self.spoken.push(prefix);
+        }
+    }
+}
 
 /// How often a lease asks for a message.
 fn period_of(lease: Duration) -> Duration {
@@ -284,7 +317,27 @@ impl Participant {
             _ => return,
         };
         self.hear_writers(now, prefix, kind);
-        while let Some(index) = self.revived.pop() {
+        self.look_at_all_revived(now);
+    }
+
+    /// What has come in a datagram says of writers.
+    #[inline]
+    pub(crate) fn look_at_alive(&mut self, now: Time) {
+        if !self.alive.is_empty() {
+            self.look_at_all_alive(now);
+        }
+    }
+
+    #[cold]
+    fn look_at_all_alive(&mut self, now: Time) {
+        while let Some(prefix) = self.alive.spoken.pop() {
+            self.hear_writers(now, prefix, LivelinessKind::ManualByParticipant);
+        }
+        self.look_at_all_revived(now);
+    }
+
+    fn look_at_all_revived(&mut self, now: Time) {
+        while let Some(index) = self.alive.revived.pop() {
             self.look_at_revived(now, index);
         }
     }
@@ -292,12 +345,12 @@ impl Participant {
     /// Notes which readers have writers that are alive again.
     pub(crate) fn hear_writers(&mut self, now: Time, prefix: GuidPrefix, kind: LivelinessKind) {
         let (first, last) = (Guid::new(prefix, EntityId::UNKNOWN), Guid::new(prefix, EntityId([u8::MAX; 4])));
-        let Participant { readers, revived, .. } = self;
+        let Participant { readers, alive: Alive { revived, .. }, .. } = self;
         for (index, reader) in readers.iter_mut() {
             let mut has_revived = false;
             reader.proxies.for_each_in(first..=last, |_, proxy| {
                 if proxy.liveliness.kind == kind {
-                    proxy.heard = now;
+                    (proxy.heard, proxy.spoke_at) = (now, now);
                     has_revived |= !proxy.alive;
                 }
             });
@@ -308,7 +361,7 @@ impl Participant {
     /// Writers of a reader are alive again: it has one look at all of them, however many those are.
     #[cold]
     pub(crate) fn look_at_revived(&mut self, now: Time, index: ReaderIndex) {
-        self.revived.retain(|other| *other != index);
+        self.alive.revived.retain(|other| *other != index);
         self.check_reader_liveliness(now, index);
     }
 

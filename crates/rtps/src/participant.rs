@@ -18,7 +18,7 @@ use crate::discovery::{Announcements, Database, Found, Local, LocalKind, Outboun
 use crate::event::Event;
 use crate::flow::{Flow, MaxRate};
 use crate::limits;
-use crate::liveliness::Liveliness;
+use crate::liveliness::{Alive, Liveliness};
 use crate::message::{Message, Tx};
 use crate::reader::{Offer, Reader};
 use crate::receiver::pass_lane;
@@ -194,8 +194,8 @@ pub struct Participant {
     pub(crate) announced: Option<GuidPrefix>,
     /// Readers that may have something to acknowledge; empty between calls.
     pub(crate) woken: Vec<ReaderIndex>,
-    /// Readers that have heard of a writer that was silent; empty between calls.
-    pub(crate) revived: Vec<ReaderIndex>,
+    /// What a message has said of who is alive; empty between calls.
+    pub(crate) alive: Alive,
     /// Buffers for small payloads that outlive their frame.
     pub(crate) pool: Pool,
     /// Buffers for samples that come in fragments.
@@ -237,7 +237,7 @@ impl Participant {
             unmatched: VecDeque::new(),
             announced: None,
             woken: Vec::new(),
-            revived: Vec::new(),
+            alive: Alive::default(),
             pool: Pool::new(2_048, 4_096),
             samples: Pool::new(0, limits::SAMPLE_BUFFERS).forgetting_above(limits::SAMPLE_BUFFER_SIZE),
             timers: Timers::default(),

@@ -453,10 +453,10 @@ fn a_reader_is_looked_at_once_however_many_of_its_writers_are_back() {
     };
     assert_eq!(silent(here), WRITERS);
     here.hear_writers(late, GuidPrefix([1; 12]), LivelinessKind::Automatic);
-    assert_eq!(here.revived, [reader]);
-    here.revived.push(reader);
+    assert_eq!(here.alive.revived, [reader]);
+    here.alive.revived.push(reader);
     here.look_at_revived(late, reader);
-    assert!(here.revived.is_empty(), "it has been looked at");
+    assert!(here.alive.revived.is_empty(), "it has been looked at");
     assert_eq!(silent(here), 0);
 }
 
@@ -507,4 +507,27 @@ fn readers_of_a_lane_are_told_that_its_writer_is_alive_as_often_as_the_lease_ask
         end.assert_liveliness(Both::NOW, writers[0]);
     }
     assert_eq!(said_alive(end, Both::NOW), 1, "who says so is heard at once");
+}
+
+#[test]
+fn why_two_of_a_participant_do_not_match_goes_with_either() {
+    let here = Locator::udp_v4(Ipv4Addr::LOCALHOST, 7410);
+    let mut participant = Participant::new(Config::at(GuidPrefix([1; 12]), here));
+    let mut best_effort = endpoint();
+    best_effort.qos.reliability.kind = ReliabilityKind::BestEffort;
+    let mut reliable = endpoint();
+    reliable.qos.reliability.kind = ReliabilityKind::Reliable;
+    for writer_goes in [true, false] {
+        let writer = participant.create_writer(Time(0), best_effort.clone(), &mut Nowhere);
+        let reader = participant.create_reader(Time(0), reliable.clone(), &mut Nowhere);
+        assert_eq!(participant.database().refusals().count(), 2);
+        if writer_goes {
+            participant.delete_writer(Time(0), writer, &mut Nowhere);
+        } else {
+            participant.delete_reader(Time(0), reader, &mut Nowhere);
+        }
+        assert_eq!(participant.database().refusals().count(), 0);
+        participant.delete_writer(Time(0), writer, &mut Nowhere);
+        participant.delete_reader(Time(0), reader, &mut Nowhere);
+    }
 }

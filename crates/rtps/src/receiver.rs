@@ -20,6 +20,7 @@ use crate::discovery::inbox::Inbox;
 use crate::event::Event;
 use crate::history_cache::{CacheChange, ChangeKind};
 use crate::limits;
+use crate::liveliness::Alive;
 use crate::participant::{Participant, Sink};
 use crate::reader::{Assembly, FragmentInfo, Offer, Reader, Said, WriterProxy};
 use crate::writer::Acknowledged;
@@ -90,9 +91,7 @@ impl Participant {
             // Only now, as its writers may have said in the same datagram what they have.
             self.ask_again(now, prefix);
         }
-        while let Some(index) = self.revived.pop() {
-            self.look_at_revived(now, index);
-        }
+        self.look_at_alive(now);
     }
 
     /// What most messages consist of goes straight to where it belongs.
@@ -268,6 +267,7 @@ impl Participant {
                 return bump(&mut rx.counters.bad_fragments);
             }
             let finished = assembly.finish(rx.samples);
+            proxy.bound_assemblies();
             proxy.note_arrival(now);
             let Some((payload, Said { kind, inline, source_timestamp })) = finished else { return };
             let mut offer = Some(CacheChange {
@@ -431,7 +431,9 @@ impl Participant {
         let Some(reader) = self.readers.get_mut(index.0) else { return false };
         let is_meant = heartbeat.reader_id == EntityId::UNKNOWN || heartbeat.reader_id == reader.guid.entity;
         let Some(proxy) = reader.proxies.get_mut(&writer) else { return false };
-        let is_usual = proxy.alive && !proxy.lane && proxy.history_until.is_none();
+        let speaks =
+            heartbeat.liveliness_flag && proxy.liveliness.kind == LivelinessKind::ManualByParticipant;
+        let is_usual = proxy.alive && !proxy.lane && proxy.history_until.is_none() && !speaks;
         let is_abreast = is_meant && is_usual && !writer.entity.is_builtin() && proxy.is_abreast(heartbeat);
         if is_abreast && shows_life(proxy, heartbeat) {
             proxy.heard = now;
@@ -518,10 +520,9 @@ impl Participant {
         reader_id: EntityId,
         mut handle: impl FnMut(&mut Rx<'_>, &mut Reader),
     ) {
-        let Participant { sources, readers, pool, samples, inbox, counters, events, woken, revived, .. } =
-            self;
+        let Participant { sources, readers, pool, samples, inbox, counters, events, woken, alive, .. } = self;
         let Some(indices) = sources.get_mut(&writer) else { return bump(&mut counters.unmatched_writer) };
-        let mut rx = Rx { pool, samples, inbox, counters, events, woken, revived };
+        let mut rx = Rx { pool, samples, inbox, counters, events, woken, alive };
         for index in indices.iter() {
             let Some(reader) = readers.get_mut(index.0) else { continue };
             if reader_id == EntityId::UNKNOWN || reader_id == reader.guid.entity {
@@ -545,6 +546,10 @@ fn info_of(frag: &DataFrag<'_>) -> FragmentInfo {
     }
 }
 
+/// How many of the latest events are looked through for the loss of the same reader. Lower and a datagram that many readers
+/// lose much of tells of it often, higher and each loss costs as many looks.
+const READERS_LOSING: usize = 64;
+
 /// The parts of a participant that a submessage's handling needs besides the reader.
 struct Rx<'a> {
     pool: &'a mut Pool,
@@ -553,15 +558,15 @@ struct Rx<'a> {
     counters: &'a mut Counters,
     events: &'a mut VecDeque<Event>,
     woken: &'a mut Vec<ReaderIndex>,
-    revived: &'a mut Vec<ReaderIndex>,
+    alive: &'a mut Alive,
 }
 
 impl Rx<'_> {
     /// The same for a call that is rare: so only that has it in memory.
     #[inline(always)]
     fn again(&mut self) -> Rx<'_> {
-        let Rx { pool, samples, inbox, counters, events, woken, revived } = self;
-        Rx { pool, samples, inbox, counters, events, woken, revived }
+        let Rx { pool, samples, inbox, counters, events, woken, alive } = self;
+        Rx { pool, samples, inbox, counters, events, woken, alive }
     }
 
     /// Brings a change where this reader's go: into discovery's inbox if a built-in writer has written it, to the sink if
@@ -622,8 +627,8 @@ impl Rx<'_> {
     #[inline(always)]
     fn hear(&mut self, now: Time, reader: ReaderIndex, proxy: &mut WriterProxy) {
         proxy.heard = now;
-        if !proxy.alive {
-            self.revived.push(reader);
+        if !proxy.alive || proxy.liveliness.kind == LivelinessKind::ManualByParticipant {
+            self.alive.note(now, reader, proxy);
         }
     }
 
@@ -650,13 +655,30 @@ impl Rx<'_> {
     #[inline(always)]
     fn note_lost(&mut self, reader: ReaderIndex, count: u64) {
         if count > 0 {
-            self.again().note(Event::SampleLost { reader, count });
+            self.again().add_lost(reader, count);
+        }
+    }
+
+    /// A datagram of many changes may have each reader lose many, one after the other: each reader is told once, or nobody
+    /// would be told of what is behind them.
+    #[cold]
+    fn add_lost(&mut self, lost_by: ReaderIndex, more: u64) {
+        let latest = self.events.iter_mut().rev().map_while(|event| match event {
+            Event::SampleLost { reader, count } => Some((reader, count)),
+            _ => None,
+        });
+        let same = latest.take(READERS_LOSING).find(|(reader, _)| **reader == lost_by);
+        match same {
+            Some((_, count)) => *count = count.saturating_add(more),
+            None => self.note(Event::SampleLost { reader: lost_by, count: more }),
         }
     }
 
     fn note(&mut self, event: Event) {
         if self.events.len() < limits::EVENTS {
             self.events.push_back(event);
+        } else {
+            bump(&mut self.counters.too_many_events);
         }
     }
 

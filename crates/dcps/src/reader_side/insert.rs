@@ -81,6 +81,13 @@ impl ReaderSide {
     ) -> StatusMask {
         let instance = offered.as_ref().and_then(|change| change.instance).unwrap_or_default();
         let ends = offered.as_ref().is_some_and(|change| !change.kind.has_data());
+        if self.cache.is_leaving() {
+            // What comes so takes room, too.
+            self.cache.leave_first(now, self.cache.known_as(instance));
+        }
+        if self.cache.has_timeout() && !self.cache.has_room(instance) {
+            self.forget_old(now, usize::MAX);
+        }
         if self.reliable && self.cache.has_to_wait(instance, ends) {
             return StatusMask::NONE;
         }

@@ -272,6 +272,19 @@ fn implausible_or_too_many_locators() {
 }
 
 #[test]
+fn a_reader_that_asks_for_the_highest_scope_that_is_offered_is_content_with_any() {
+    let bytes = payload(Endian::Little, |list| {
+        list.put_guid(pid::ENDPOINT_GUID, reader_guid());
+        list.put_string(pid::TOPIC_NAME, "topic");
+        list.put_string(pid::TYPE_NAME, "type");
+        list.put(pid::PRESENTATION, |out| out.put_bytes(&[3, 0, 0, 0, 0, 1, 0, 0]));
+    });
+    let data = EndpointData::parse(&bytes, false, VendorId([1, 1])).unwrap();
+    assert_eq!(data.qos.presentation.access_scope, PresentationAccessScopeKind::Instance);
+    assert!(data.qos.presentation.ordered_access);
+}
+
+#[test]
 fn values_that_cannot_be() {
     let long = "x".repeat(257);
     let refused: [(WireError, Fill<'_>); 13] = [

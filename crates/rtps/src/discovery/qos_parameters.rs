@@ -58,7 +58,7 @@ pub(super) fn read_policy(
         pid::USER_DATA => qos.user_data = value.octets()?.to_vec(),
         pid::PRESENTATION => {
             qos.presentation = Presentation {
-                access_scope: kind(value, PresentationAccessScopeKind::from_wire)?,
+                access_scope: kind(value, read_scope)?,
                 coherent_access: value.boolean()?,
                 ordered_access: value.boolean()?,
             };
@@ -69,6 +69,16 @@ pub(super) fn read_policy(
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+/// A subscriber of RTI Connext may ask for the highest scope that is offered: each is.
+const HIGHEST_OFFERED: i32 = 3;
+
+fn read_scope(scope: i32) -> Option<PresentationAccessScopeKind> {
+    match scope {
+        HIGHEST_OFFERED => Some(PresentationAccessScopeKind::Instance),
+        _ => PresentationAccessScopeKind::from_wire(scope),
+    }
 }
 
 /// Seconds and nanoseconds.

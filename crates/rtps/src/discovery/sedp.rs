@@ -8,7 +8,7 @@ use taut_qos::{DurabilityKind, EndpointQos, History, ReliabilityKind};
 
 use super::locators::groups;
 use super::matching::is_asked_from_zero;
-use super::{Builtin, EndpointData, Local, LocalKind};
+use super::{Builtin, EndpointData, Local, LocalKind, Peer};
 use crate::counters::bump;
 use crate::event::Event;
 use crate::history_cache::{CacheChange, ChangeKind};
@@ -26,6 +26,11 @@ fn builtin_qos() -> EndpointQos {
     qos.reliability.kind = ReliabilityKind::Reliable;
     qos.durability = DurabilityKind::TransientLocal;
     qos
+}
+
+/// How many endpoints of all peers are known when this one has no more. Who has answered nothing may be made up.
+fn most_endpoints(peer: &Peer) -> usize {
+    if peer.silent_since.is_some() { limits::ENDPOINTS / 2 } else { limits::ENDPOINTS }
 }
 
 /// Is it another endpoint of the same name? What differs cannot change while an endpoint lives (DCPS 1.4 §2.2.3).
@@ -180,8 +185,8 @@ impl Participant {
         }
         self.unmatched.retain(|unmatched| unmatched.local != entity);
         while self.part_more(entity) {}
-        self.database.refusals.retain(|(_, local), _| *local != entity);
         let guid = Guid::new(self.config.guid_prefix, entity);
+        self.database.refusals.retain(|(remote, local), _| *local != entity && *remote != guid);
         let mut key = Vec::new();
         EndpointData::write_key(guid, &mut key);
         self.publish(now, guid, ChangeKind::NotAliveDisposedUnregistered, Bytes::from(key), sink);
@@ -317,7 +322,9 @@ impl Participant {
         match self.database.endpoints.get(&guid) {
             Some(known) if **known == data => return,
             Some(_) => {}
-            None if peer.endpoints >= limits::ENDPOINTS_PER_PEER => {
+            None if peer.endpoints >= limits::ENDPOINTS_PER_PEER
+                || self.database.endpoints.len() >= most_endpoints(peer) =>
+            {
                 return bump(&mut self.counters.too_many_endpoints);
             }
             None => peer.endpoints = peer.endpoints.saturating_add(1),
@@ -346,5 +353,49 @@ impl Participant {
         let refused: Vec<_> = self.database.refusals.range(first..=last).map(|(key, _)| *key).collect();
         refused.iter().for_each(|key| drop(self.database.refusals.remove(key)));
         self.push_event(Event::EndpointLost(guid));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_base::Locator;
+
+    use super::*;
+    use crate::Config;
+    use crate::discovery::ParticipantData;
+
+    #[test]
+    fn those_that_have_answered_nothing_leave_room_for_the_others() {
+        let address = |port| Locator::udp_v4([127, 0, 0, 1].into(), port);
+        let mut participant = Participant::new(Config::at(GuidPrefix([1; 12]), address(7410)));
+        let peer = GuidPrefix([2; 12]);
+        let data = ParticipantData {
+            guid_prefix: peer,
+            metatraffic_unicast: vec![address(7412)],
+            ..ParticipantData::default()
+        };
+        participant.note_peer(Time(0), data, &address(7412), &[]);
+        let named = |n: u32| Guid::new(peer, EntityId::user(n, true, false));
+        let of = |guid| EndpointData::of(guid, "Topic", "Type", EndpointQos::default_writer());
+        let known = Arc::new(of(named(0)));
+        let foreign = |n: usize| {
+            let mut prefix = [3; 12];
+            prefix[..8].copy_from_slice(&n.to_le_bytes());
+            Guid::new(GuidPrefix(prefix), EntityId::user(1, true, false))
+        };
+        let fill = |participant: &mut Participant, numbers: std::ops::Range<usize>| {
+            numbers.for_each(|n| _ = participant.database.endpoints.insert(foreign(n), Arc::clone(&known)));
+        };
+        let takes = |participant: &mut Participant, n| {
+            participant.note_endpoint(of(named(n)));
+            participant.database.endpoint(named(n)).is_some()
+        };
+        fill(&mut participant, 1..limits::ENDPOINTS / 2);
+        assert!(takes(&mut participant, 1) && !takes(&mut participant, 2));
+        participant.database.peers.get_mut(&peer).unwrap().silent_since = None;
+        assert!(takes(&mut participant, 2));
+        fill(&mut participant, limits::ENDPOINTS / 2..limits::ENDPOINTS - 1);
+        assert!(!takes(&mut participant, 3));
+        assert_eq!(participant.counters.too_many_endpoints, 2);
     }
 }

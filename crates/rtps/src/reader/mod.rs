@@ -585,6 +585,26 @@ mod tests {
         assembly
     }
 
+    /// A sample of 30 MiB, of which the first 25 have come.
+    #[test]
+    fn samples_that_are_not_whole_take_so_much_memory_together() {
+        for reliable in [true, false] {
+            let mut reader = reader();
+            let proxy = proxy(&mut reader);
+            proxy.reliable = reliable;
+            for number in 1..=4 {
+                let info = FragmentInfo { starting_num: 1, fragment_size: 1 << 15, sample_size: 30 << 20 };
+                let mut assembly = Assembly::new(&mut Pool::new(0, 1), info, said()).unwrap();
+                assembly.add(info, &said(), &vec![0; 25 << 20], &mut |part| Bytes::copy_from(part));
+                assert_eq!(assembly.bytes(), 25 << 20);
+                assert!(proxy.admit_assembly(Time(0), SequenceNumber(number), assembly));
+                proxy.bound_assemblies();
+            }
+            let left: Vec<i64> = proxy.assemblies.keys().map(|number| number.0).collect();
+            assert_eq!(left, if reliable { [1, 2] } else { [3, 4] });
+        }
+    }
+
     fn part(starting_num: u32, count: u32) -> FragmentInfo {
         FragmentInfo { starting_num, fragment_size: 4, sample_size: 4 * count }
     }

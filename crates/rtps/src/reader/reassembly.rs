@@ -115,6 +115,12 @@ impl Assembly {
         info.sample_size == self.sample_size && info.fragment_size == self.fragment_size
     }
 
+    /// What has arrived of it.
+    pub fn bytes(&self) -> usize {
+        let ahead = self.ahead.len().saturating_mul(usize::from(self.fragment_size));
+        self.prefix.as_ref().map_or(0, |prefix| prefix.len()).saturating_add(ahead)
+    }
+
     fn note_answer(&mut self, number: FragmentNumber) {
         if number <= self.asked_until {
             self.answered = true;

@@ -50,6 +50,8 @@ pub struct WriterProxy {
     pub ack_due: bool,
     /// When something of this writer last arrived.
     pub heard: Time,
+    /// When it was last heard with all others of its participant that promise the same.
+    pub spoke_at: Time,
     /// What the writer has promised.
     pub liveliness: Liveliness,
     /// Does it keep its promise?
@@ -108,6 +110,7 @@ impl WriterProxy {
             asks_from_zero: false,
             ack_due: reliable,
             heard: Time(i64::MIN),
+            spoke_at: Time(i64::MIN),
             liveliness: Liveliness::default(),
             alive: true,
             lane: false,
@@ -588,6 +591,29 @@ impl WriterProxy {
         }
         self.assemblies.insert(number, assembly);
         true
+    }
+
+    /// Gives samples in assembly up for those that a reliable reader wants before them, or that a best-effort one may get
+    /// whole, if they take too much memory together.
+    #[inline]
+    pub fn bound_assemblies(&mut self) {
+        if self.assemblies.len() > 1 {
+            self.give_up_assemblies();
+        }
+    }
+
+    #[inline(never)]
+    fn give_up_assemblies(&mut self) {
+        let bytes = |assemblies: &BTreeMap<SequenceNumber, Assembly>| -> usize {
+            assemblies.values().map(Assembly::bytes).sum()
+        };
+        while self.assemblies.len() > 1 && bytes(&self.assemblies) > limits::ASSEMBLY_BYTES {
+            if self.reliable {
+                self.assemblies.pop_last()
+            } else {
+                self.assemblies.pop_first()
+            };
+        }
     }
 
     /// May what is missing be asked for now, or is a request under way?
