@@ -315,6 +315,8 @@ static bool enter(uint16_t port, enum way way)
 	if (likely(!atomic_load_explicit(&hearing[port], memory_order_acquire)))
 		return true;
 	atomic_store_explicit(&inside[port][way].now, false, memory_order_release);
+	/* The thread that has shut it may wait for this processor. */
+	sched_yield();
 	return false;
 }
 
