@@ -73,9 +73,11 @@ impl DomainParticipant {
             Event::LivelinessChanged { reader, writer, alive } => {
                 self.on_liveliness_changed(now, reader, writer, alive);
             }
-            Event::DeliveredLate { reader, writer } => {
+            // It may have said since that it is alive.
+            Event::DeliveredLate { reader, writer } if self.core.is_silent(reader, writer) => {
                 self.on_writer_gone(now, reader, writer, |_| StatusMask::NONE);
             }
+            Event::DeliveredLate { .. } => {}
             Event::LivelinessLost { writer } => {
                 let Some(entity) = self.writers.get_mut(&writer) else { return };
                 entity.liveliness_lost.count();
@@ -183,8 +185,10 @@ impl DomainParticipant {
         let Some(entity) = self.readers.get_mut(reader) else { return };
         let change = if alive { 1 } else { -1 };
         entity.liveliness_changed.count(writer, change, -change);
-        if !alive {
-            self.on_writer_gone(now, reader, writer, |_| StatusMask::NONE);
+        if alive {
+            self.readers.at_side(reader, |side| side.note_alive(writer));
+        } else {
+            self.on_writer_gone(now, reader, writer, |side| side.note_silent(writer));
         }
         self.tell(Entity::Reader(reader), StatusMask::LIVELINESS_CHANGED);
     }

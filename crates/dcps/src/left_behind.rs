@@ -9,7 +9,7 @@ use taut_rtps::IntervalSet;
 use taut_rtps::history_cache::CacheChange;
 
 use crate::cell;
-use crate::reader_side::{ReaderSide, Source};
+use crate::reader_side::{Pulled, ReaderSide, Source};
 use crate::status::StatusMask;
 
 impl Source {
@@ -41,6 +41,32 @@ impl ReaderSide {
                 StatusMask::SAMPLE_LOST
             }
         }
+    }
+
+    /// A writer has fallen silent: what of its samples has to wait is of before that.
+    pub(crate) fn note_silent(&mut self, writer: Guid) -> StatusMask {
+        for source in self.sources.iter_mut().filter(|source| source.writer == writer && source.stalled) {
+            source.silent_until = source.last(source.next);
+        }
+        StatusMask::NONE
+    }
+
+    /// It is alive again, and writes what it has written.
+    pub(crate) fn note_alive(&mut self, writer: Guid) {
+        for source in self.sources.iter_mut().filter(|source| source.writer == writer) {
+            source.silent_until = SequenceNumber::ZERO;
+        }
+    }
+
+    /// What a writer had written before it fell silent has come from its lane by now.
+    #[cold]
+    pub(crate) fn end_late(&mut self, now: Time, writer: Guid, pulled: &mut Pulled) {
+        if self.cache.writer_gone(now, writer) {
+            pulled.news = pulled.news | StatusMask::DATA_AVAILABLE;
+        }
+        // Whoever drives goes on with it.
+        self.cache.separation.untold |= self.cache.is_leaving();
+        self.await_expiry();
     }
 
     /// No longer reads the lane of a writer that it is still matched with. Returns the number after all that has come from

@@ -124,11 +124,7 @@ fn an_announcement_of_another_strength_counts_at_once_and_in_a_lane() {
     let (mut participant, reader) = reading();
     participant.on_frame(Time(0), &publication(1, 1, 9));
     participant.on_frame(Time(0), &publication(2, 2, 5));
-    let lane = Arc::new(Lane::create(Region::heap(Lane::size(8, 0)), 8));
-    let mut lane_writer = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
-    let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
-    let lane = LaneReader::attach(lane, feedback, false);
-    participant.add_lane(Time(0), reader, Guid::new(OTHER, writer_id(1)), lane).unwrap();
+    let mut lane_writer = join(&mut participant, reader, 1);
     let mut heard = |participant: &mut DomainParticipant, by_lane: bool, number: u64| {
         if by_lane {
             lane_writer.push(&[number, u64::MAX, 0, 0, 0], &[0, 1, 0, 0]).unwrap();
@@ -248,42 +244,57 @@ fn a_participant_that_says_something_new_of_itself_is_a_change() {
     assert!(says(3, b"on") && !says(4, b"on") && says(5, b""));
 }
 
+/// By the protocol, and through a lane.
 #[test]
 fn what_waited_for_room_gives_no_instance_to_a_writer_that_is_silent_by_now() {
-    let resource_limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
-    let mut qos = DataReaderQos { resource_limits, ..DataReaderQos::default() }.keep_all().exclusive();
-    qos.reliability.kind = ReliabilityKind::Reliable;
-    let mut participant = participant();
-    let reader = read_with(&mut participant, qos);
-    participant.on_frame(Time(0), &promised(1, 1, 9, LivelinessKind::ManualByTopic));
-    participant.on_frame(Time(0), &publication(2, 2, 5));
-    let greeted = participant.core().reader(reader).unwrap().guid.entity;
-    for writer in [1, 2] {
-        participant.on_frame(Time(0), &heartbeat(writer, greeted, 0, 1));
+    for by_lane in [false, true] {
+        let resource_limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+        let mut qos = DataReaderQos { resource_limits, ..DataReaderQos::default() }.keep_all().exclusive();
+        qos.reliability.kind = ReliabilityKind::Reliable;
+        let mut participant = participant();
+        let reader = read_with(&mut participant, qos);
+        participant.on_frame(Time(0), &promised(1, 1, 9, LivelinessKind::ManualByTopic));
+        participant.on_frame(Time(0), &publication(2, 2, 5));
+        let greeted = participant.core().reader(reader).unwrap().guid.entity;
+        for writer in [1, 2] {
+            participant.on_frame(Time(0), &heartbeat(writer, greeted, 0, 1));
+        }
+        let mut lane_writer = by_lane.then(|| join(&mut participant, reader, 1));
+        for number in 1..=2 {
+            match &mut lane_writer {
+                Some(lane) => lane.push(&[number, u64::MAX, 0, 0, 0], &[0, 1, 0, 0]).unwrap(),
+                None => participant.on_frame(Time(0), &frame(writer_id(1), number as i64, &[0, 1, 0, 0])),
+            }
+        }
+        let late = Time(0) + Duration::from_secs(2);
+        participant.on_timeout(late, 100);
+        assert_eq!(alive(&participant, reader), 1, "the stronger one is silent");
+        let heard = |participant: &mut DomainParticipant| {
+            participant.pull(late, reader, usize::MAX);
+            let mut taken = Vec::new();
+            let keep = |sample: crate::Sample| {
+                taken.push((sample.info.publication_handle, sample.info.valid_data));
+            };
+            participant.take(late, reader, &Selection::ANY, keep);
+            taken
+        };
+        let of = |n| taut_base::InstanceHandle::from(Guid::new(OTHER, writer_id(n)));
+        assert_eq!(heard(&mut participant), [(of(1), true), (of(1), false)]);
+        let waited = heard(&mut participant);
+        assert_eq!(waited, [(of(1), true), (of(1), false)], "what has waited, and that nobody writes it");
+        participant.on_frame(late, &frame(writer_id(2), 1, &[0, 1, 0, 0]));
+        assert_eq!(heard(&mut participant), [(of(2), true)], "by lane: {by_lane}");
     }
-    for number in 1..=2 {
-        participant.on_frame(Time(0), &frame(writer_id(1), number, &[0, 1, 0, 0]));
-    }
-    let late = Time(0) + Duration::from_secs(2);
-    participant.on_timeout(late, 100);
-    let alive = participant.reader(reader).unwrap().liveliness_changed.alive_count;
-    assert_eq!(alive, 1, "the stronger one is silent");
-    let heard = |participant: &mut DomainParticipant| {
-        let mut taken = Vec::new();
-        let keep =
-            |sample: crate::Sample| taken.push((sample.info.publication_handle, sample.info.valid_data));
-        participant.take(late, reader, &Selection::ANY, keep);
-        taken
-    };
-    let of = |n| taut_base::InstanceHandle::from(Guid::new(OTHER, writer_id(n)));
-    assert_eq!(heard(&mut participant), [(of(1), true), (of(1), false)]);
-    assert_eq!(
-        heard(&mut participant),
-        [(of(1), true), (of(1), false)],
-        "what has waited, and that nobody writes it"
-    );
-    participant.on_frame(late, &frame(writer_id(2), 1, &[0, 1, 0, 0]));
-    assert_eq!(heard(&mut participant), [(of(2), true)]);
+}
+
+/// A lane of the other participant's writer, which the reader reads.
+fn join(participant: &mut DomainParticipant, reader: ReaderIndex, of: u32) -> LaneWriter {
+    let lane = Arc::new(Lane::create(Region::heap(Lane::size(8, 0)), 8));
+    let lane_writer = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
+    let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
+    let lane = LaneReader::attach(lane, feedback, false);
+    participant.add_lane(Time(0), reader, Guid::new(OTHER, writer_id(of)), lane).unwrap();
+    lane_writer
 }
 
 fn alive(participant: &DomainParticipant, reader: ReaderIndex) -> i64 {

@@ -38,6 +38,8 @@ pub(crate) struct Source {
     pub(crate) next: SequenceNumber,
     /// What is below it and not in the lane comes no more.
     pub(crate) settled: SequenceNumber,
+    /// The last that it had written when it fell silent, if some of that has to wait.
+    pub(crate) silent_until: SequenceNumber,
     /// The lane's next sample has to wait, for one that comes through the protocol or for room.
     pub(crate) stalled: bool,
     /// The writer broke the lane's rules; nothing of it is read any more.
@@ -277,7 +279,7 @@ impl ReaderSide {
             lane.want_all();
         }
         let (handle, stalled, broken, tells_time, waiting) = (writer.into(), false, false, false, None);
-        let settled = SequenceNumber::ZERO;
+        let (settled, silent_until) = (SequenceNumber::ZERO, SequenceNumber::ZERO);
         let source = Source {
             writer,
             handle,
@@ -286,6 +288,7 @@ impl ReaderSide {
             reliable,
             next,
             settled,
+            silent_until,
             stalled,
             broken,
             tells_time,
@@ -482,6 +485,7 @@ impl ReaderSide {
         if !source.is_ready() {
             return;
         }
+        let mut is_late = false;
         for _ in 0..source.cells().min(most.saturating_sub(pulled.read)) {
             if until != u64::MAX && source.written() > until {
                 break;
@@ -509,6 +513,10 @@ impl ReaderSide {
                         source.stall();
                         break;
                     }
+                    if is_late && number > source.silent_until {
+                        is_late = false;
+                        self.end_late(now, source.writer, pulled);
+                    }
                     let mut change = Some(change);
                     let news = self.insert(now, source.strength, &mut change);
                     pulled.news = pulled.news | news;
@@ -525,10 +533,14 @@ impl ReaderSide {
                     }
                     pulled.read = pulled.read.saturating_add(1);
                     source.next = number.next();
+                    is_late |= number <= source.silent_until;
                 }
             }
         }
         pulled.awaited |= source.publish();
+        if is_late {
+            self.end_late(now, source.writer, pulled);
+        }
     }
 
     #[cold]

@@ -300,7 +300,7 @@ impl DpdkPort {
         let DpdkPort { device, carrier, out, is_stuck, .. } = self;
         let (out, is_stuck) = (&mut out[place], &mut is_stuck[place]);
         let begun = device.now_ns();
-        let (mut tries, mut open_since) = (0, begun);
+        let (mut tries, mut was_shut, mut open_since) = (0, false, begun);
         while !out.is_empty() {
             if device.send(place as u16, out) > 0 {
                 (tries, *is_stuck) = (0, false);
@@ -311,8 +311,8 @@ impl DpdkPort {
                 continue;
             }
             let (is_shut, now) = (device.is_shut(), device.now_ns());
-            if is_shut && now < begun + HEARING.0 as u64 {
-                open_since = now;
+            if was_shut || is_shut && now < begun + HEARING.0 as u64 {
+                (was_shut, open_since) = (is_shut, now);
                 continue;
             }
             if *is_stuck || is_shut || now >= open_since + PATIENCE.0 as u64 || !device.link().is_up {

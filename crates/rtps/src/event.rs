@@ -95,7 +95,7 @@ pub enum Event {
         /// Alive, or no longer.
         alive: bool,
     },
-    /// Changes that had waited for room were delivered, and their writer is silent by now: whatever they say of its
+    /// Changes that had waited, for room or for what does not come, were delivered, and their writer is silent by now: whatever they say of its
     /// instances, it writes none of them.
     DeliveredLate {
         /// The local reader.

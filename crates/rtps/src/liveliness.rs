@@ -252,6 +252,16 @@ impl Participant {
         self.writers.get(index.0).is_none_or(|writer| !writer.manual.is_lost)
     }
 
+    /// Does a writer that a reader is matched with not keep its promise, as far as is known?
+    pub fn is_silent(&self, reader: ReaderIndex, writer: Guid) -> bool {
+        if writer.prefix == self.config.guid_prefix {
+            let local = self.locals.get(&writer.entity).and_then(|local| local.kind.writer());
+            return local.is_some_and(|index| !self.is_alive(index));
+        }
+        let proxy = self.readers.get(reader.0).and_then(|reader| reader.proxies.get(&writer));
+        proxy.is_some_and(|proxy| !proxy.alive)
+    }
+
     /// A manual writer has written into its lane, of which the protocol of its readers hears nothing: they are told, as often
     /// as the lease asks for. What comes too early for that is told later, so that nobody counts from an older one.
     pub(crate) fn tell_lane_readers(&mut self, now: Time, index: WriterIndex) {

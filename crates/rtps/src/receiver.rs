@@ -3,6 +3,8 @@
 //! Owns nothing but the state of the message in hand. Nothing that arrives can make it fail: what
 //! is wrong is counted and dropped, with the rest of its message where the specification says so.
 
+mod telling;
+
 use std::collections::VecDeque;
 
 use taut_base::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time, Timestamp, VendorId};
@@ -401,11 +403,13 @@ impl Participant {
                 rx.note(Event::HistoryReceived { reader: reader.index, writer });
             }
             pass_lane(reader.index, proxy, sink);
-            let strength = proxy.strength;
+            let (strength, mut delivers) = (proxy.strength, false);
             let lost = proxy.on_heartbeat(now, heartbeat, &mut |offer| {
                 rx.offer(reader.index, writer, strength, sink, offer);
+                delivers |= offer.is_none();
             });
             pass_lane(reader.index, proxy, sink);
+            rx.note_late(reader.index, proxy, delivers);
             let due = proxy.ack_due || !proxy.assemblies.is_empty();
             rx.note_lost(reader.index, lost);
             if due {
@@ -458,9 +462,13 @@ impl Participant {
         self.for_each_reader(writer, gap.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             pass_lane(reader.index, proxy, sink);
-            let strength = proxy.strength;
-            proxy.on_gap(now, gap, &mut |offer| rx.offer(reader.index, writer, strength, sink, offer));
+            let (strength, mut delivers) = (proxy.strength, false);
+            proxy.on_gap(now, gap, &mut |offer| {
+                rx.offer(reader.index, writer, strength, sink, offer);
+                delivers |= offer.is_none();
+            });
             pass_lane(reader.index, proxy, sink);
+            rx.note_late(reader.index, proxy, delivers);
         });
     }
 
@@ -545,10 +553,6 @@ fn info_of(frag: &DataFrag<'_>) -> FragmentInfo {
         sample_size: frag.sample_size,
     }
 }
-
-/// How many of the latest events are looked through for the loss of the same reader. Lower and a datagram that many readers
-/// lose much of tells of it often, higher and each loss costs as many looks.
-const READERS_LOSING: usize = 64;
 
 /// The parts of a participant that a submessage's handling needs besides the reader.
 struct Rx<'a> {
@@ -649,36 +653,6 @@ impl Rx<'_> {
             Ok(Some(passage)) => sink.note_passage(reader, proxy.guid, number, passage),
             Ok(None) => {}
             Err(_) => bump(&mut self.counters.bad_anatomy),
-        }
-    }
-
-    #[inline(always)]
-    fn note_lost(&mut self, reader: ReaderIndex, count: u64) {
-        if count > 0 {
-            self.again().add_lost(reader, count);
-        }
-    }
-
-    /// A datagram of many changes may have each reader lose many, one after the other: each reader is told once, or nobody
-    /// would be told of what is behind them.
-    #[cold]
-    fn add_lost(&mut self, lost_by: ReaderIndex, more: u64) {
-        let latest = self.events.iter_mut().rev().map_while(|event| match event {
-            Event::SampleLost { reader, count } => Some((reader, count)),
-            _ => None,
-        });
-        let same = latest.take(READERS_LOSING).find(|(reader, _)| **reader == lost_by);
-        match same {
-            Some((_, count)) => *count = count.saturating_add(more),
-            None => self.note(Event::SampleLost { reader: lost_by, count: more }),
-        }
-    }
-
-    fn note(&mut self, event: Event) {
-        if self.events.len() < limits::EVENTS {
-            self.events.push_back(event);
-        } else {
-            bump(&mut self.counters.too_many_events);
         }
     }
 
