@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time};
+use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet, Time};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter};
 use taut_mem::{Bytes, Region};
 use taut_port::{Frame, Loopback, Traffic};
@@ -11,7 +11,9 @@ use taut_qos::{
 };
 use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
 use taut_rtps::{Config, ReaderIndex, TxClass, limits};
-use taut_wire::{DataHeader, Endian, Heartbeat, InlineQos, PayloadKind, StatusInfo, write_message_header};
+use taut_wire::{
+    DataHeader, Endian, Gap, HEADER_LEN, Heartbeat, InlineQos, PayloadKind, StatusInfo, write_message_header,
+};
 
 use crate::reader_cache_tests::handle;
 use crate::{DomainParticipant, Endpoint, Entity, Selection, StatusMask, TypeSupport};
@@ -284,6 +286,47 @@ fn what_waited_for_room_gives_no_instance_to_a_writer_that_is_silent_by_now() {
         assert_eq!(waited, [(of(1), true), (of(1), false)], "what has waited, and that nobody writes it");
         participant.on_frame(late, &frame(writer_id(2), 1, &[0, 1, 0, 0]));
         assert_eq!(heard(&mut participant), [(of(2), true)], "by lane: {by_lane}");
+    }
+}
+
+/// A silent writer says that 2 does not come, which 3 has waited for; what else it says shows whether it is alive.
+#[test]
+fn what_a_hole_held_back_gives_no_instance_to_a_writer_that_says_no_more() {
+    for writes in [false, true] {
+        let mut participant = participant();
+        let mut qos = DataReaderQos::default().keep_all().exclusive();
+        qos.reliability.kind = ReliabilityKind::Reliable;
+        let reader = read_with(&mut participant, qos);
+        participant.on_frame(Time(0), &promised(1, 1, 9, LivelinessKind::ManualByTopic));
+        let greeted = participant.core().reader(reader).unwrap().guid.entity;
+        participant.on_frame(Time(0), &heartbeat(1, greeted, 0, 1));
+        for number in [1, 3] {
+            participant.on_frame(Time(0), &frame(writer_id(1), number, &[0, 1, 0, 0]));
+        }
+        let late = Time(0) + Duration::from_secs(2);
+        participant.on_timeout(late, 100);
+        participant.take(late, reader, &Selection::ANY, |_| ());
+        let mut message = Vec::new();
+        write_message_header(&mut message, OTHER);
+        let gap = Gap {
+            reader_id: EntityId::UNKNOWN,
+            writer_id: writer_id(1),
+            gap_start: SequenceNumber(2),
+            gap_list: SequenceNumberSet::new(SequenceNumber(3)),
+            group_info: None,
+            filtered_count: None,
+        };
+        gap.write(&mut message, Endian::Little);
+        if writes {
+            let frame = frame(writer_id(1), 4, &[0, 1, 0, 0]);
+            message.extend_from_slice(&frame.bytes[HEADER_LEN..]);
+        }
+        participant
+            .on_frame(late, &Frame { source: address(), traffic: Traffic::Meta, bytes: message.into() });
+        assert_eq!(alive(&participant, reader), i64::from(writes));
+        let mut valid = Vec::new();
+        participant.take(late, reader, &Selection::ANY, |sample| valid.push(sample.info.valid_data));
+        assert_eq!(valid, [true, writes], "3, and 4 or that nobody writes it");
     }
 }
 
