@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -172,31 +171,16 @@ static bool is_up(uint16_t port)
 	return rte_eth_link_get_nowait(port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
-/*
- * Looks for who is inside before it sleeps between two: who runs is out again by then. More and it keeps the processor from
- * who is inside and does not run, less and it sleeps for somebody who is about to leave.
- */
-#define LOOKS 1000
-/* How long it sleeps then. More keeps all out for longer, less takes the processor more often from who is inside. */
-#define LEAVE_NS 5000
-
 /* Until it is let in again nobody is inside, and nobody comes in. */
 static void shut(uint16_t port)
 {
-	const struct timespec pause = { .tv_nsec = LEAVE_NS };
-	uint32_t looks = 0;
 	uint16_t way;
 
 	atomic_store(&hearing[port], true);
 	/* With the fence in `enter`: either we see them inside, or they see us. */
-	for (way = 0; way < WAYS; way++) {
-		while (atomic_load(&inside[port][way].now)) {
-			if (++looks < LOOKS)
-				rte_pause();
-			else
-				nanosleep(&pause, NULL);
-		}
-	}
+	for (way = 0; way < WAYS; way++)
+		while (atomic_load(&inside[port][way].now))
+			rte_pause();
 }
 
 uint64_t taut_dpdk_now_ns(void)
@@ -250,8 +234,6 @@ static void turn(void *unused)
 	pthread_mutex_unlock(&gates);
 	if (pause.tv_nsec == 0)
 		return;
-	/* While the gate is shut each sleep of this thread is one of all. */
-	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	for (port = 0; port < RTE_MAX_ETHPORTS; port++)
 		atomic_store(&hearing[port], atomic_load(&stopped[port]));
 	nanosleep(&pause, NULL);

@@ -23,8 +23,8 @@ use crate::type_support::KeyOf;
 /// memory: an instance takes 0.3 kB and up to [`MAX_KEY_COPY`] of its key.
 pub const DEFAULT_MAX_INSTANCES: usize = 65_536;
 
-/// Payloads up to this size are copied to remember an instance's key; of larger ones the key is taken out. Lower and more
-/// samples that are the first of an instance are decoded for that, higher and an instance takes more memory than its key.
+/// Payloads up to this size are copied to remember an instance's key; of larger ones the key is taken out. Lower and it
+/// is looked for in more samples, higher and an instance takes more memory than its key.
 pub const MAX_KEY_COPY: usize = 4_096;
 
 /// Bytes of keys that are longer than that, at which a reader takes no more of them: what the others can take together.
