@@ -43,9 +43,12 @@ fn writer_id(n: u32) -> EntityId {
 
 /// The other participant tells of a writer of this strength.
 fn publication(number: i64, of: u32, strength: i32) -> Frame {
-    let mut qos = EndpointQos::default_writer();
-    (qos.ownership, qos.ownership_strength) = (taut_qos::OwnershipKind::Exclusive, strength);
-    publication_with(number, of, qos)
+    publication_with(number, of, exclusive(strength))
+}
+
+fn exclusive(ownership_strength: i32) -> EndpointQos {
+    let ownership = taut_qos::OwnershipKind::Exclusive;
+    EndpointQos { ownership, ownership_strength, ..EndpointQos::default_writer() }
 }
 
 pub(crate) fn publication_with(number: i64, of: u32, qos: EndpointQos) -> Frame {
@@ -56,11 +59,8 @@ pub(crate) fn publication_with(number: i64, of: u32, qos: EndpointQos) -> Frame 
 
 /// The same, with a promise to say that it is alive, each second.
 fn promised(number: i64, of: u32, strength: i32, kind: LivelinessKind) -> Frame {
-    let mut qos = EndpointQos::default_writer();
-    (qos.ownership, qos.ownership_strength) = (taut_qos::OwnershipKind::Exclusive, strength);
-    let lease_duration = Duration::from_secs(1);
-    qos.liveliness = taut_qos::Liveliness { kind, lease_duration };
-    publication_with(number, of, qos)
+    let liveliness = taut_qos::Liveliness { kind, lease_duration: Duration::from_secs(1) };
+    publication_with(number, of, EndpointQos { liveliness, ..exclusive(strength) })
 }
 
 /// The other participant announces itself, with this USER_DATA.

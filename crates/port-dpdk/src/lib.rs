@@ -25,8 +25,8 @@ pub use critical::{Critical, Steering};
 /// up what else there is to do while nobody is at the other end, lower looks more often.
 const TRIES: u32 = 1_000;
 
-/// For how long one burst while somebody is there whose ring is full. Lower drops more of what is faster than they are, higher holds up
-/// what else there is to do. One who has taken nothing for so long is not waited for again before they take something.
+/// For how long one burst while somebody is there whose ring is full. Lower drops more of what is faster than they are, higher
+/// holds up what else there is to do. One who has taken nothing for so long is not waited for again before they take something.
 const PATIENCE: Duration = Duration::from_millis(2);
 
 /// The same while nobody can send by the device, as memif's driver hears of the other end: each 50 ms, for as long as its
@@ -311,7 +311,8 @@ impl DpdkPort {
                 continue;
             }
             let (is_shut, now) = (device.is_shut(), device.now_ns());
-            if was_shut || is_shut && now < begun + HEARING.0 as u64 {
+            // Once it is open again it is tried for a while, too.
+            if (is_shut || was_shut) && now < begun + HEARING.0 as u64 {
                 (was_shut, open_since) = (is_shut, now);
                 continue;
             }
