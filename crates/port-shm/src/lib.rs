@@ -35,7 +35,7 @@
 //! let far = listener.accept()?.expect("somebody connects");
 //! assert_eq!(far.peer()?.pid, Some(std::process::id()));
 //! far.welcome();
-//! near.send(&Message::Hello { host_id: host_id()?, prefix }, &[bell.fd(), waker.fd()]).expect("it is sent");
+//! near.send(&Message::Hello { host_id: host_id()?, prefix, hears_end: true }, &[bell.fd(), waker.fd()]).expect("it is sent");
 //! if let taut_port_shm::Received::Message(Message::Hello { .. }, fds) = far.receive() {
 //!     let region = map(fds.into_iter().next().expect("the bell"), 4096).expect("it is sealed");
 //!     assert!(!region.is_writable());

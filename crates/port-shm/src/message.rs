@@ -6,7 +6,7 @@
 //!
 //! | kind | message | fields | descriptors |
 //! |---|---|---|---|
-//! | 1 | Hello | host id 16, GUID prefix 12 | bell, eventfd |
+//! | 1 | Hello | host id 16, GUID prefix 12, hears the end 1 | bell, eventfd |
 //! | 2 | Offer | writer 16, reader 16, number 8 | lane |
 //! | 3 | Accept | writer 16, reader 16, number 8 | feedback |
 //! | 4 | Refuse | writer 16, reader 16, reason 1 | |
@@ -26,7 +26,7 @@ use taut_base::{Guid, GuidPrefix};
 
 /// Of this layout. Both ends must have the same: a host whose programs are of two versions uses UDP
 /// between them.
-pub(crate) const VERSION: u8 = 2;
+pub(crate) const VERSION: u8 = 3;
 /// The longest message.
 pub(crate) const MAX_LEN: usize = 2 + 16 + 16 + 8;
 
@@ -39,6 +39,9 @@ pub enum Message {
         host_id: [u8; 16],
         /// The participant.
         prefix: GuidPrefix,
+        /// Does it hear when the process that this goes to ends? If not it gives up with the connection what that one holds of
+        /// its lanes, which is therefore to copy.
+        hears_end: bool,
     },
     /// From the writer's side: here is the writer's lane for a reader of yours.
     Offer {
@@ -139,9 +142,10 @@ impl Message {
         };
         out.put(&[VERSION, kind]);
         match self {
-            Message::Hello { host_id, prefix } => {
+            Message::Hello { host_id, prefix, hears_end } => {
                 out.put(host_id);
                 out.put(&prefix.0);
+                out.put(&[u8::from(*hears_end)]);
             }
             Message::Offer { writer, reader, number }
             | Message::Accept { writer, reader, number }
@@ -216,7 +220,13 @@ impl Fields<'_> {
     }
 
     fn hello(&mut self) -> Option<Message> {
-        Some(Message::Hello { host_id: self.take()?, prefix: GuidPrefix(self.take()?) })
+        let (host_id, prefix) = (self.take()?, GuidPrefix(self.take()?));
+        let hears_end = match self.take()? {
+            [0] => false,
+            [1] => true,
+            _ => return None,
+        };
+        Some(Message::Hello { host_id, prefix, hears_end })
     }
 
     fn numbered(&mut self, message: impl FnOnce(Guid, Guid, u64) -> Message) -> Option<Message> {
@@ -252,7 +262,7 @@ mod tests {
         let writer = Guid::new(GuidPrefix([1; 12]), EntityId::user(2, true, false));
         let reader = Guid::new(GuidPrefix([3; 12]), EntityId::user(4, false, false));
         [
-            Message::Hello { host_id: [9; 16], prefix: GuidPrefix([7; 12]) },
+            Message::Hello { host_id: [9; 16], prefix: GuidPrefix([7; 12]), hears_end: true },
             Message::Offer { writer, reader, number: 3 },
             Message::Reading { writer, reader, from: 0x0102_0304_0506_0708 },
             Message::Refuse { writer, reader, reason: 5 },

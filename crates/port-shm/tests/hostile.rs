@@ -93,17 +93,17 @@ fn packets() {
     let mut listener = Listener::bind(prefix, None).unwrap();
     let (connection, raw) = ends(&mut listener, &format!("taut-shm/{prefix}"));
     let open = descriptors();
-    let mut hello = vec![2, 1];
-    hello.extend([0; 28]);
+    let mut hello = vec![3, 1];
+    hello.extend([0; 29]);
     let cases: [(&[u8], usize, Hostile); 9] = [
-        (&[2], 0, Hostile::Malformed(Malformed::Length(1))),
+        (&[3], 0, Hostile::Malformed(Malformed::Length(1))),
         (&[1, 1], 4, Hostile::Malformed(Malformed::Version(1))),
-        (&[2, 77], 1, Hostile::Malformed(Malformed::Kind(77))),
-        (&hello[..29], 2, Hostile::Malformed(Malformed::Length(29))),
+        (&[3, 77], 1, Hostile::Malformed(Malformed::Kind(77))),
+        (&hello[..30], 2, Hostile::Malformed(Malformed::Length(30))),
         (&[2; 4096], 2, Hostile::TooLong),
         (&hello, 0, Hostile::Descriptors { expected: 2, found: 0 }),
         (&hello, 3, Hostile::Descriptors { expected: 2, found: 3 }),
-        (&[2, 6], 1, Hostile::Descriptors { expected: 0, found: 1 }),
+        (&[3, 6], 1, Hostile::Descriptors { expected: 0, found: 1 }),
         (&hello, MOST, Hostile::DescriptorsCut),
     ];
     for (bytes, count, reason) in cases {
@@ -134,10 +134,10 @@ fn noise() {
         let len = 1 + (rng.next_u64() % 60) as usize;
         let mut bytes: Vec<u8> = (0..len).map(|_| rng.next_u64() as u8).collect();
         if !rng.next_u64().is_multiple_of(4) {
-            bytes[0] = 2;
+            bytes[0] = 3;
             bytes.iter_mut().skip(1).take(1).for_each(|kind| *kind %= 8);
         }
-        let length = [2, 30, 34, 42, 35, 34, 2][(rng.next_u64() % 7) as usize];
+        let length = [2, 31, 34, 42, 35, 34, 2][(rng.next_u64() % 7) as usize];
         if rng.next_u64().is_multiple_of(2) {
             bytes.resize(length, 0);
         }

@@ -82,7 +82,7 @@ fn a_peer_can_only_read() {
     let mut child = Role::start(format!("attack {prefix}"));
     let connection = await_accept(&mut listener);
     let (memory, waker) = (Memory::create("seals", LEN).unwrap(), Waker::new().unwrap());
-    let hello = Message::Hello { host_id: host_id().unwrap(), prefix };
+    let hello = Message::Hello { host_id: host_id().unwrap(), prefix, hears_end: true };
     send_welcome(&connection, &hello, &[memory.fd(), waker.fd()]);
     assert_eq!(child.hear(), "all refused");
 }

@@ -50,7 +50,7 @@ fn belongings() -> (Memory, Waker) {
 }
 
 fn hello(prefix: GuidPrefix) -> Message {
-    Message::Hello { host_id: host_id().unwrap(), prefix }
+    Message::Hello { host_id: host_id().unwrap(), prefix, hears_end: true }
 }
 
 fn connect(prefix: GuidPrefix) -> Connection {

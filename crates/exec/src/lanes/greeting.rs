@@ -314,7 +314,7 @@ mod tests {
     /// Greets, and has it heard.
     fn greet(inner: &Inner, connection: &Connection, prefix: GuidPrefix) {
         let (bell, waker) = (Memory::create("bell", PAGE).unwrap(), Waker::new().unwrap());
-        let hello = Message::Hello { host_id: host_id().unwrap(), prefix };
+        let hello = Message::Hello { host_id: host_id().unwrap(), prefix, hears_end: true };
         connection.send(&hello, &[bell.fd(), waker.fd()]).unwrap();
         inner.neighbours.strangers().iter().for_each(|stranger| inner.listen(stranger));
     }

@@ -66,6 +66,8 @@ pub(crate) struct Neighbour {
     /// When it was connected.
     pub since: Time,
     pub trusted: bool,
+    /// Does this side hear when the process ends? Not before Linux 6.5, if its process-id namespace is not seen from here.
+    hears_end: bool,
     /// The connection has ended. The process may live on, and be heard to end.
     parted: AtomicBool,
     /// Whom this side has connected to.
@@ -83,6 +85,8 @@ pub(crate) struct Neighbour {
 
 struct Greeted {
     prefix: GuidPrefix,
+    /// Does it hear when this process ends?
+    hears_end: bool,
     bell: Arc<Bell>,
     waker: Waker,
 }
@@ -116,6 +120,9 @@ pub(crate) struct Neighbours {
     pub complaints: Complaints,
     /// Whom to connect to once more.
     pub returns: Returns,
+    /// Does this side hear of nobody's end, as before Linux 6.5 of who is of a process-id namespace that is not seen?
+    #[cfg(test)]
+    pub is_blind: AtomicBool,
 }
 
 /// Bytes as a property has them.
@@ -179,12 +186,18 @@ impl Neighbour {
         self.name() == Some(prefix)
     }
 
+    /// May it use memory again that is held of its lanes here, once the connection has ended? Who could not hear of the end of
+    /// this process does; the two of nested process-id namespaces may each see another of the two.
+    pub fn gives_up_with_connection(&self) -> bool {
+        !self.hears_end || self.greeted.get().is_none_or(|greeted| !greeted.hears_end)
+    }
+
     pub fn has_parted(&self) -> bool {
         self.parted.load(Ordering::SeqCst)
     }
 
     /// Do its readers hold anything of lanes of ours?
-    fn holds_any(&self) -> bool {
+    pub fn holds_any(&self) -> bool {
         self.feedbacks.lock().iter().filter_map(Weak::upgrade).any(|feedback| feedback.holds_any())
     }
 
@@ -362,12 +375,16 @@ impl Inner {
             return again("as many as may have connected, or of one user as may without a greeting");
         }
         let id = self.neighbours.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let hears_end = peer.pidfd().is_some();
+        #[cfg(test)]
+        let hears_end = hears_end && !self.neighbours.is_blind.load(Ordering::Relaxed);
         let neighbour = Arc::new(Neighbour {
             id,
             connection,
             peer,
             since: monotonic_now(),
             trusted: how == Admitted::Trusted,
+            hears_end,
             parted: AtomicBool::new(false),
             expected,
             greeted: OnceLock::new(),
@@ -403,7 +420,8 @@ impl Inner {
         // Who is not trusted rings by a message, and could take rings back by the waker: it gets one that nobody listens to.
         let Ok(nobodys) = Waker::new() else { return false };
         let waker = if neighbour.trusted { self.wake_fd() } else { nobodys.fd() };
-        let hello = Message::Hello { host_id: own.host_id, prefix: self.prefix };
+        let hello =
+            Message::Hello { host_id: own.host_id, prefix: self.prefix, hears_end: neighbour.hears_end };
         // If it has ended already, it may still have said who it was.
         let sent = neighbour.connection.send(&hello, &[own.bell.fd(), waker]);
         neighbour.owed_hello.store(sent == Err(SendError::NotWelcome), Ordering::Relaxed);
@@ -523,7 +541,9 @@ impl Inner {
         let is_of = |guid: Guid| from.prefix() == Some(guid.prefix);
         let ours = |guid: Guid| guid.prefix == self.prefix;
         match message {
-            Message::Hello { host_id, prefix } => return self.on_hello(from, host_id, prefix, fds),
+            Message::Hello { host_id, prefix, hears_end } => {
+                return self.on_hello(from, host_id, (prefix, hears_end), fds);
+            }
             Message::Ring => self.note_rung(),
             Message::Offer { writer, reader, number } => {
                 let Some(lane) = fds.pop().filter(|_| is_of(writer) && ours(reader)) else { return false };
@@ -631,7 +651,7 @@ impl Inner {
         &self,
         from: &Arc<Neighbour>,
         host_id: [u8; 16],
-        prefix: GuidPrefix,
+        (prefix, hears_end): (GuidPrefix, bool),
         mut fds: Vec<OwnedFd>,
     ) -> bool {
         if self.neighbours.own.as_ref().is_none_or(|own| own.host_id != host_id) {
@@ -642,7 +662,7 @@ impl Inner {
         let bell = map(bell, PAGE as u64).map_err(|why| self.neighbours.complain(&why.to_string()));
         let bell = bell.ok().and_then(Bell::new).filter(|_| self.may_greet(from, prefix));
         let Some(bell) = bell else { return false };
-        let greeted = Greeted { prefix, bell: Arc::new(bell), waker };
+        let greeted = Greeted { prefix, hears_end, bell: Arc::new(bell), waker };
         if from.greeted.set(greeted).is_err() {
             return false;
         }
@@ -680,11 +700,11 @@ impl Inner {
         if let Some(prefix) = neighbour.expected {
             self.return_to(prefix, Some(neighbour.since));
         }
-        if neighbour.peer.pidfd().is_none() {
+        if !neighbour.hears_end {
             // Nothing else tells of the end of its process, whose readers would hold their slots for ever.
             neighbour.abandon();
         }
-        if neighbour.peer.pidfd().is_none() || neighbour.name().is_none() {
+        if !neighbour.hears_end || neighbour.name().is_none() {
             self.drop_neighbour(neighbour);
         }
         if neighbour.peer.has_ended() {

@@ -186,7 +186,7 @@ fn crowd() -> (Connection, Connection) {
     let far = listener.accept().unwrap().unwrap();
     far.welcome();
     let (bell, waker) = (Memory::create("bell", FEEDBACK_LEN).unwrap(), Waker::new().unwrap());
-    let hello = Message::Hello { host_id: host_id().unwrap(), prefix };
+    let hello = Message::Hello { host_id: host_id().unwrap(), prefix, hears_end: true };
     let end = loop {
         if let Err(end) = near.send(&hello, &[bell.fd(), waker.fd()]) {
             break end;
@@ -615,4 +615,32 @@ fn a_reader_that_has_lost_its_match_as_a_lane_begins_does_not_attach() {
     let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
     inner.on_begin(&neighbour, (writer, reader), lane, feedback);
     assert!(pair.far.door(pair.reader).unwrap().is_here(writer).is_none());
+}
+
+/// As of a container, before Linux 6.5: of two processes one hears when the other ends, and that one does not.
+#[test]
+fn who_is_not_heard_to_end_holds_nothing() {
+    for (is_near_blind, is_far_blind) in [(false, false), (true, false), (false, true)] {
+        let mut pair = Pair::new();
+        pair.near.inner.neighbours.is_blind.store(is_near_blind, Ordering::Relaxed);
+        pair.far.inner.neighbours.is_blind.store(is_far_blind, Ordering::Relaxed);
+        pair.drive_into_lane(&mut 0);
+        let value = [7; 1_000];
+        let mut pool = Pool::new(1_004, 2);
+        let payload = &mut Payload::value([0, 1], &value, &mut pool);
+        pair.near.publish(&mut pair.outlet, &mut call(Patience::KeepAll(None)), payload).unwrap();
+        let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
+        let door = pair.far.door(pair.reader).unwrap();
+        let mut taken = Vec::new();
+        pair.drive("it has come", |pair| {
+            let took = pair.far.take(&door, &Selection::ANY, |sample| taken.push(sample.payload));
+            took.unwrap();
+            taken.last().is_some_and(|payload| payload.len() > value.len())
+        });
+        assert!(taken.pop().is_some_and(|last| {
+            // It is held for as long as the payload is there.
+            let is_held = neighbour.holds_any();
+            last[4..] == value && is_held != (is_near_blind || is_far_blind)
+        }));
+    }
 }
