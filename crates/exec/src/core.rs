@@ -13,7 +13,7 @@ use crate::account::jobs::{Accounts, Done, JobClass};
 use crate::account::recorder::{Activity, RecordCause, Recorder};
 use crate::account::reports::Schedule;
 use crate::clock::monotonic_now;
-use crate::driver::drive::HEARS_AFTER;
+use crate::driver::drive::{HEARS_AFTER, Lower};
 use crate::net::network::network;
 use crate::net::ports::Ports;
 use crate::write::burst::{Held, LONGEST};
@@ -36,6 +36,10 @@ pub(crate) struct Core {
     pub ready: Time,
     /// When the user's sources were last looked at.
     pub heard_at: Time,
+    /// What a round goes on with below the user's samples.
+    pub next_lower: Lower,
+    /// The source of discovery that had its step last.
+    pub last_meta: usize,
     /// When to look which interfaces there are now; `NEVER` while nothing has changed.
     pub follow_at: Time,
     /// That it cannot be looked has been said since the last change.
@@ -68,6 +72,8 @@ impl Core {
             held,
             ready,
             heard_at: now,
+            next_lower: Lower::Timers,
+            last_meta: 0,
             follow_at,
             is_refused_said: false,
             network: network(),

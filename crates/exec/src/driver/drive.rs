@@ -37,6 +37,24 @@ const ASIDE_STEPS: usize = 8;
 /// samples wait behind so much more than one step. *Range*: well above what the call takes.
 pub(crate) const HEARS_AFTER: Duration = Duration::from_micros(20);
 
+/// What is below the user's samples, in the order of a round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lower {
+    Timers,
+    Meta,
+    Aside,
+    Send,
+    Follow,
+}
+
+impl Lower {
+    pub const ALL: [Lower; 5] = [Lower::Timers, Lower::Meta, Lower::Aside, Lower::Send, Lower::Follow];
+
+    fn next(self) -> Lower {
+        Lower::ALL[(self as usize + 1) % Lower::ALL.len()]
+    }
+}
+
 /// For how long who is about to sleep looks.
 enum Look {
     /// As long as that helps as a rule, and something is due then.
@@ -118,7 +136,7 @@ impl Inner {
     /// Says that it sleeps without a look at what there is to do, as the token's last holder has left nothing, and has said
     /// when something is due. Returns until when, and whether it only looks; `None` if there may be something.
     fn doze(&self, now: Time, until: Option<Time>) -> Option<(Time, bool)> {
-        if self.writes.is_any() || self.joins.is_any_left() {
+        if self.writes.is_any() || self.joins.matched.is_any_left() {
             return None;
         }
         let until = until.unwrap_or(Time::NEVER).min(self.neighbours.next_look());
@@ -130,7 +148,7 @@ impl Inner {
         let mut readable = self.glance(now);
         self.sort(&mut readable);
         let due = self.holding.due().min(self.owed.next()).min(self.neighbours.next_look());
-        let is_left = self.writes.is_any() || self.joins.is_any_left();
+        let is_left = self.writes.is_any() || self.joins.matched.is_any_left();
         if readable.is_any() || due <= now || is_left || self.doors.has_lanes() {
             self.step_alone(&readable, Some(now));
         }
@@ -171,7 +189,7 @@ impl Inner {
         // Who wanted the role before it was said that the driver sleeps has kicked nobody.
         busy |= self.role.is_to_step_aside();
         // Nor has who ended the participant before that, or left matches.
-        busy |= self.closing.load(Ordering::SeqCst) || self.joins.is_any_left();
+        busy |= self.closing.load(Ordering::SeqCst) || self.joins.matched.is_any_left();
         // And who has rung may wait for room, which is no sample.
         busy |= self.doors.owes_look();
         // Neither has who promised to write again, left somebody asleep, or is to connect again, before it was said until when
@@ -204,12 +222,14 @@ impl Inner {
         !self.doors.is_quiet_since(armed) && self.doors.is_ready_since(armed.unwrap_or_default())
     }
 
-    /// Leaves of what a wait has found what was not meant for the driver itself.
+    /// Leaves of what a wait has found what was not meant for the driver itself. Returns whether somebody has rung.
     #[inline]
-    fn sort(&self, ready: &mut Readable) {
-        if ready.take_rung() {
+    fn sort(&self, ready: &mut Readable) -> bool {
+        let is_rung = ready.take_rung();
+        if is_rung {
             self.note_rung();
         }
+        is_rung
     }
 
     /// Somebody has rung whoever drives, in whichever way.
@@ -366,39 +386,66 @@ impl Inner {
         core.hear();
         self.pull_lanes(&mut core);
         self.run_writes(&mut core);
-        let has_meta = self.receive(&mut core, readable, Traffic::User);
+        let has_meta = self.receive(&mut core, readable);
         self.send(&mut core, TxClass::Data);
         self.give_way(&mut core);
         // Most often a sample was all that there was.
         let idle_until = core.idle_until().filter(|_| !has_meta && !self.has_to_follow(&core));
         if idle_until.is_none() {
             self.run_lower_jobs(&mut core, readable);
-            self.follow_some(&mut core);
         }
         (core, idle_until)
     }
 
-    /// What is below the user's samples.
-    fn run_lower_jobs(&self, core: &mut MutexGuard<'_, Core>, readable: &Readable) {
-        self.run_timers(core);
-        self.receive(core, readable, Traffic::Meta);
+    /// What is below the user's samples, one kind of it after the other. When samples have come meanwhile the round is over:
+    /// whoever waits for them looks, or is told. The next one goes on with the next kind, so that each has its step however
+    /// many samples come.
+    pub fn run_lower_jobs(&self, core: &mut MutexGuard<'_, Core>, readable: &Readable) {
+        for _ in Lower::ALL {
+            let kind = core.next_lower;
+            core.next_lower = kind.next();
+            let have_come = match kind {
+                Lower::Timers => self.run_timers(core),
+                Lower::Meta => self.receive_meta(core, readable),
+                Lower::Aside => self.take_aside(core),
+                Lower::Send => {
+                    self.send(core, TxClass::Discovery);
+                    self.give_way(core);
+                    self.hear_users(core)
+                }
+                Lower::Follow => {
+                    self.follow_some(core);
+                    self.hear_users(core)
+                }
+            };
+            if have_come {
+                return;
+            }
+        }
+        core.next_lower = Lower::Timers;
+    }
+
+    /// What was put aside of discovery. Returns whether samples have come meanwhile; so do the next ones.
+    fn take_aside(&self, core: &mut MutexGuard<'_, Core>) -> bool {
         for _ in 0..ASIDE_STEPS {
             if !core.port.has_aside() {
                 break;
             }
-            self.take_meta_from(core, ASIDE);
+            if self.take_meta_from(core, ASIDE) {
+                return true;
+            }
         }
-        self.send(core, TxClass::Discovery);
+        false
     }
 
     /// Runs the timers that are due. They are many when a peer with a thousand endpoints falls silent: others come between
     /// two steps of them.
-    fn run_timers(&self, core: &mut MutexGuard<'_, Core>) {
+    fn run_timers(&self, core: &mut MutexGuard<'_, Core>) -> bool {
         let mut more = true;
         while more {
             let due = core.next_timeout();
             if due > core.now {
-                return;
+                return false;
             }
             // What is to be done at once waits from now on.
             let since = if due == Time::AT_ONCE { core.now } else { due };
@@ -416,29 +463,32 @@ impl Inner {
             self.come_back(core);
             self.send(core, TxClass::Data);
             self.give_way(core);
-            self.hear_users(core);
+            if self.hear_users(core) {
+                return true;
+            }
         }
+        false
     }
 
     /// Between two steps of lower classes: what has come for the user meanwhile goes first, so that it waits for one of
-    /// them and no more. *Cost*: a system call for what has taken as long as [`HEARS_AFTER`].
-    fn hear_users(&self, core: &mut MutexGuard<'_, Core>) {
+    /// them and no more. Returns whether something has, or somebody has rung, who may have written. *Cost*: a system call for what
+    /// has taken as long as [`HEARS_AFTER`].
+    fn hear_users(&self, core: &mut MutexGuard<'_, Core>) -> bool {
         if !core.is_unheard() {
-            return;
+            return false;
         }
         let mut readable = self.glance_at_all(core.now);
-        if readable.take_rung() {
-            // Whoever waits next is to find that.
-            self.watch.wake();
-        }
+        let is_rung = self.sort(&mut readable);
         // It came since the last look, nobody knows when.
         let (ready, last) = (core.ready, core.heard_at);
         core.ready = last;
         core.hear();
-        self.receive(core, &readable, Traffic::User);
+        self.pull_lanes(core);
+        self.receive(core, &readable);
         core.ready = ready;
         self.send(core, TxClass::Data);
         self.give_way(core);
+        is_rung || core.participant.has_news()
     }
 
     /// The same between two steps of what is not the port's, of which the caller does one without the token.
@@ -513,31 +563,44 @@ impl Inner {
         core.ready = ready;
     }
 
-    /// Each source is a step, and others come first between two of them; of samples critical ones do. Returns whether
-    /// there are sources of other traffic.
+    /// Receives samples. Each source is a step, and others come first between two of them; critical ones do. Returns whether
+    /// there are sources of discovery.
     #[inline]
-    fn receive(&self, core: &mut MutexGuard<'_, Core>, readable: &Readable, traffic: Traffic) -> bool {
-        let mut has_others = false;
-        let has_critical = traffic == Traffic::User && core.port.has_critical();
+    fn receive(&self, core: &mut MutexGuard<'_, Core>, readable: &Readable) -> bool {
+        let mut has_meta = false;
+        let has_critical = core.port.has_critical();
         if has_critical {
             self.receive_critical(core, readable);
         }
         for source in readable.sources() {
             let Some(index) = usize::try_from(*source).ok().filter(|_| *source < HOSTS) else { continue };
-            let of = core.port.traffic(index);
-            if of != Some(traffic) {
-                has_others |= of.is_some();
-                continue;
-            }
-            if has_critical && core.port.is_critical(index) {
-                continue;
-            }
-            match traffic {
-                Traffic::User => self.take_user_from(core, index),
-                Traffic::Meta => self.take_meta_from(core, index),
+            match core.port.traffic(index) {
+                Some(Traffic::User) if has_critical && core.port.is_critical(index) => {}
+                Some(Traffic::User) => self.take_user_from(core, index),
+                Some(Traffic::Meta) => has_meta = true,
+                None => {}
             }
         }
-        has_others
+        has_meta
+    }
+
+    /// Receives discovery, a step of each source, those behind the last one first: where rounds end early each has its turn.
+    /// Returns whether samples have come meanwhile.
+    fn receive_meta(&self, core: &mut MutexGuard<'_, Core>, readable: &Readable) -> bool {
+        let last = core.last_meta;
+        for is_behind in [true, false] {
+            for source in readable.sources() {
+                let Some(index) = usize::try_from(*source).ok().filter(|_| *source < HOSTS) else { continue };
+                if (index > last) != is_behind || core.port.traffic(index) != Some(Traffic::Meta) {
+                    continue;
+                }
+                core.last_meta = index;
+                if self.take_meta_from(core, index) {
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     #[inline(never)]
@@ -566,10 +629,9 @@ impl Inner {
 
     /// The same of discovery. What has come for the user meanwhile goes first then, and timers that have become due.
     #[inline(never)]
-    fn take_meta_from(&self, core: &mut MutexGuard<'_, Core>, source: usize) {
+    fn take_meta_from(&self, core: &mut MutexGuard<'_, Core>, source: usize) -> bool {
         self.take_from(core, JobClass::ReceiveMeta, source);
-        self.hear_users(core);
-        self.run_timers(core);
+        self.hear_users(core) || self.run_timers(core)
     }
 
     /// Takes what has come at a source, then lets others come. Compiled for each class by itself.

@@ -12,7 +12,7 @@ use taut_port_udp::{Direct, UdpConfig};
 use taut_qos::{DataReaderQos, DataWriterQos};
 
 use crate::clock::monotonic_now;
-use crate::driver::drive::HEARS_AFTER;
+use crate::driver::drive::{HEARS_AFTER, Lower};
 use crate::driver::role::Claim;
 use crate::driver::watch::Readable;
 use crate::executor::Inner;
@@ -195,6 +195,33 @@ fn who_has_news_to_tell_and_may_sleep_else_hears_all_sockets_of_the_user() {
     inner.holding.note_due(Time(0));
     executor.run_once(None).unwrap();
     assert!(!find(inner).has(BESIDE), "it waits for the next round");
+}
+
+/// Whoever waits for samples would wait for all that is below them else.
+#[test]
+fn a_round_ends_when_samples_have_come_and_the_next_goes_on() {
+    let executor = inline();
+    hear_all(&executor);
+    let inner = &executor.inner;
+    let run = |tell: &dyn Fn(&mut crate::core::Core)| {
+        let mut core = inner.enter();
+        // There is a timer's step to do, after which the user's sources were not looked at for long.
+        (core.follow_at, core.heard_at) = (Time::AT_ONCE, Time(0));
+        tell(&mut core);
+        inner.run_lower_jobs(&mut core, &Readable::default());
+        let next = core.next_lower;
+        inner.give_back(core);
+        next
+    };
+    assert_eq!(run(&|_| ()), Lower::Timers, "it went through");
+    let has_news = |core: &mut crate::core::Core| {
+        core.participant.tell(Entity::Participant, StatusMask::INCONSISTENT_TOPIC);
+    };
+    assert_eq!(run(&has_news), Lower::Meta);
+    // It goes on there, and comes to the timers last.
+    assert_eq!(run(&has_news), Lower::Meta);
+    assert_eq!(run(&|_| ()), Lower::Timers);
+    assert_eq!(run(&|_| inner.watch.wake()), Lower::Meta, "a neighbour has rung");
 }
 
 /// It may begin to want it as another user has come for it already.

@@ -5,13 +5,12 @@
 //! then, and whenever it does not come to that, samples come the usual way. Order of locks: a token, then
 //! a route or a door; never two tokens.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use taut_base::{Duration, Guid, GuidPrefix, SequenceNumber, Time};
+use taut_base::{Guid, GuidPrefix, SequenceNumber};
 use taut_dcps::{DomainParticipant, Match};
-use taut_lock::{Mutex, MutexGuard};
+use taut_lock::Mutex;
 use taut_mem::Region;
 use taut_mem::fail::{self, Point};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader};
@@ -19,10 +18,9 @@ use taut_port_shm::{Memory, Message};
 use taut_qos::ReliabilityKind;
 use taut_rtps::WriterIndex;
 
-use crate::clock::monotonic_now;
 use crate::core::Core;
-use crate::driver::drive::HEARS_AFTER;
 use crate::executor::Inner;
+use crate::lanes::following::Matched;
 use crate::lanes::neighbours::{HOST_PROPERTY, Neighbour};
 use crate::lanes::pairs::{PAIRS, Pair, Stage};
 use crate::lanes::path::Who;
@@ -41,10 +39,6 @@ struct Offer {
 /// Offers of this process that wait for their match; those of neighbours have a bound of their own
 /// ([`crate::lanes::pairs::PAIRS`]). Lower and who matches late stays with UDP, higher takes more memory.
 const OFFERS: usize = 4_096;
-
-/// How long one who makes an end follows what has matched. Lower and the first samples between two ends of a participant that
-/// has many go through the protocol, higher and who makes an end does for longer what whoever drives could do.
-const OWN: Duration = Duration::from_millis(2);
 
 /// Why a writer's lane is not offered.
 const NOT_SHARED: &str = "there was no memory for the writer that others can see: the log says why";
@@ -83,33 +77,10 @@ pub(crate) struct Joins {
     routes: Mutex<BTreeMap<WriterIndex, Arc<Route>>>,
     /// Offers of this process to its readers, by writer and reader, that have come before the match.
     offers: Mutex<BTreeMap<(Guid, Guid), Offer>>,
-    /// What the protocol has matched, and nobody has followed yet; how much that is.
-    left: Mutex<VecDeque<Match>>,
-    count: AtomicUsize,
-    /// Held by the thread that follows it: one at a time, as a match may be followed by its end.
-    following: Mutex<()>,
+    pub matched: Matched,
 }
 
 impl Joins {
-    /// Is there something to follow?
-    #[inline]
-    pub fn is_any_left(&self) -> bool {
-        self.count.load(Ordering::SeqCst) > 0
-    }
-
-    fn leave(&self, matches: impl Iterator<Item = Match>) {
-        let mut left = self.left.lock();
-        left.extend(matches);
-        self.count.store(left.len(), Ordering::SeqCst);
-    }
-
-    fn next_left(&self) -> Option<Match> {
-        let mut left = self.left.lock();
-        let next = left.pop_front();
-        self.count.store(left.len(), Ordering::SeqCst);
-        next
-    }
-
     pub fn route(&self, index: WriterIndex) -> Arc<Route> {
         Arc::clone(self.routes.lock().entry(index).or_default())
     }
@@ -126,70 +97,7 @@ impl Joins {
 }
 
 impl Inner {
-    /// Leaves what the protocol has matched to whoever drives: whoever has found it may be about to write, and what follows
-    /// from one match may bring another one. Called without the token.
-    pub fn leave_matches(&self, matches: Vec<Match>) {
-        if matches.is_empty() {
-            return;
-        }
-        self.joins.leave(matches.into_iter());
-        if !self.kick() && !self.role.is_served() {
-            self.call_background();
-        }
-    }
-
-    /// Has something matched that nobody has followed?
-    #[inline]
-    pub fn has_to_follow(&self, core: &Core) -> bool {
-        core.participant.has_matches() || self.joins.is_any_left()
-    }
-
-    /// Whoever drives follows some of what has matched before it is told: who waits for a match finds the two joined, as far as
-    /// they are here. The next round goes on. Others may have the token meanwhile.
-    pub fn follow_some(&self, core: &mut MutexGuard<'_, Core>) {
-        if !self.has_to_follow(core) {
-            return;
-        }
-        self.joins.leave(std::iter::from_fn(|| core.participant.poll_match()));
-        let until = core.now + HEARS_AFTER;
-        core.accounts.end_round();
-        MutexGuard::unlocked_fair(core, || {
-            self.help();
-            self.follow_matches(until);
-        });
-        core.enter(None);
-    }
-
-    /// Follows what was left until then, one match at least; not from within, and not beside another thread, which goes on.
-    /// Called without the token.
-    pub fn follow_matches(&self, until: Time) {
-        let Some(_following) = self.joins.following.try_lock() else { return };
-        while let Some(next) = self.joins.next_left() {
-            self.follow(next);
-            if until <= monotonic_now() {
-                break;
-            }
-        }
-    }
-
-    /// The same for who has made an end: where both ends are here it finds them joined.
-    pub fn follow_own_matches(&self) {
-        if self.joins.is_any_left() {
-            self.follow_matches(monotonic_now() + OWN);
-        }
-    }
-
-    /// The same of the last ones, when the participant ends: nobody is joined any more.
-    pub fn follow_ends(&self) {
-        let Some(_following) = self.joins.following.try_lock() else { return };
-        while let Some(next) = self.joins.next_left() {
-            if !next.matched {
-                self.follow(next);
-            }
-        }
-    }
-
-    fn follow(&self, Match { writer, reader, offered, matched }: Match) {
+    pub fn follow(&self, Match { writer, reader, offered, matched }: Match) {
         if !matched {
             self.forget_return(if offered { reader.prefix } else { writer.prefix });
         }
@@ -396,8 +304,7 @@ impl Inner {
                 return None;
             }
             fail::point(Point::BeforeAttach);
-            // Whose process cannot be watched gives up what is held when the connection ends.
-            let copies = !from.trusted || from.peer.pidfd().is_none();
+            let copies = !from.trusted || from.gives_up_with_connection();
             let lane = LaneReader::attach(lane, feedback, copies);
             fail::point(Point::Attached);
             let first = self.read_lane(core, writer, reader, lane, ringer);
@@ -633,6 +540,7 @@ mod tests {
     use std::sync::atomic::Ordering;
     use std::time::Instant;
 
+    use taut_base::Time;
     use taut_dcps::{Endpoint, Entity};
     use taut_qos::DataReaderQos;
     use taut_rtps::ReaderIndex;
@@ -705,9 +613,9 @@ mod tests {
         let (writer, reader) = guids(&executor, writer, made);
         let is_joined = || inner.route_of(writer).unwrap().is_here(reader).is_some();
         write(&executor, &mut outlet, 1);
-        assert!(inner.joins.is_any_left() && !is_joined());
+        assert!(inner.joins.matched.is_any_left() && !is_joined());
         let limit = Instant::now() + LIMIT;
-        while inner.joins.is_any_left() && Instant::now() < limit {
+        while inner.joins.matched.is_any_left() && Instant::now() < limit {
             executor.run_once(Some(Time(0))).unwrap();
         }
         assert!(is_joined());
@@ -742,7 +650,9 @@ mod tests {
         assert_eq!(inner.holding.sleeps_until(), Time(i64::MIN));
         assert!(inner.route_of(writer).unwrap().is_here(reader).is_some(), "not at once");
         inner.follow_matches(Time(0));
-        assert!(inner.route_of(writer).unwrap().is_here(reader).is_none() && !inner.joins.is_any_left());
+        assert!(
+            inner.route_of(writer).unwrap().is_here(reader).is_none() && !inner.joins.matched.is_any_left()
+        );
     }
 
     /// A reader may be deleted, and the next one get its place, as soon as somebody else has the token: the lane would be
