@@ -16,7 +16,7 @@ impl Inner {
     pub fn with<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> R {
         let mut core = self.enter();
         self.run_writes(&mut core);
-        if core.held.until != Time::NEVER {
+        if core.held.until != Time::NEVER || core.participant.has_work(TxClass::Data) {
             // What was written before comes before: the call may delete its writer.
             self.release(&mut core);
             self.send(&mut core, TxClass::Data);

@@ -205,9 +205,8 @@ impl Drop for UntypedWriter {
         self.await_acknowledgments(until);
         if self.end_instances(until) {
             self.await_acknowledgments(until);
-            // What waits for company is sent before the writer goes.
-            let _ = self.executor.with(|_, _| ());
         }
+        self.executor.await_sent(self.index, until);
         self.executor.remove_hooks(Entity::Writer(self.index));
         self.executor.delete_writer(self.index);
     }

@@ -140,3 +140,32 @@ fn a_write_that_waits_for_what_is_sent_is_woken_when_it_is() {
         assert!(took < LIMIT / 4, "{took:?}");
     });
 }
+
+/// To readers that acknowledge nothing it is not sent again.
+#[test]
+fn a_writer_that_goes_sends_what_it_has_written() {
+    with_pair("a_writer_that_goes_sends_what_it_has_written", ["mtu 1500", "mtu 1500"], |pair| {
+        let qos = Qos::default().best_effort().keep_last(1);
+        pair.enter(End::B);
+        let far = participant(3, End::B, 0);
+        let reader = far.topic::<Cloud>("Cloud").unwrap().reader(qos.clone()).unwrap();
+        pair.enter(End::A);
+        let near = participant(3, End::A, RATE);
+        let writer = near.topic::<Cloud>("Cloud").unwrap().writer(qos.max_blocking_time(LIMIT)).unwrap();
+        writer.wait_matched(LIMIT).unwrap();
+        reader.wait_matched(LIMIT).unwrap();
+        let begun = Instant::now();
+        writer.write(&Cloud { points: vec![7; 1 << 20] }).unwrap();
+        drop(writer);
+        let took = begun.elapsed();
+        assert!(took > Duration::from_millis(300), "it was all sent by then: {took:?}");
+        let sample = loop {
+            if let Some(sample) = reader.take_next().unwrap().and_then(|sample| sample.data) {
+                break sample;
+            }
+            assert!(begun.elapsed() < LIMIT, "it does not come");
+            let _ = reader.wait(Duration::from_millis(10));
+        };
+        assert_eq!(sample.points.len(), 1 << 20);
+    });
+}

@@ -13,6 +13,7 @@ use taut_rtps::{Lag, Lagging, Writer, WriterIndex};
 use crate::clock::monotonic_now;
 use crate::executor::Executor;
 use crate::write::outlet::Outlet;
+use crate::write::writes::STEPS;
 
 /// For how long nobody waits for a participant that has left a writer that went without any answer. Lower and a program
 /// that ends with many writers waits for it again and again; higher and one that was out of reach for a moment loses the
@@ -22,6 +23,9 @@ const FOR: Duration = Duration::from_secs(1);
 /// Who has not answered for so long, the default of max_blocking_time, is silent. Lower and one is that is only slow, higher
 /// and a program with many writers that block for less waits for each. DCPS 1.4 §2.2.3.14.
 const AFTER: Duration = Duration::from_millis(100);
+
+/// How often who waits for a writer to have sent all looks whether it has. Lower wakes it more often, higher has it wait for longer.
+const SLICE: Duration = Duration::from_millis(1);
 
 /// Who is silent, and since when that is known. No more than a participant may know of.
 #[derive(Default)]
@@ -86,6 +90,30 @@ impl Executor {
         match enough {
             Some(()) => drop(self.wait_for_readers(outlet, Some(until), Outlet::is_read)),
             None => inner.look(|participant, now| inner.silent.note(participant, now, index, since)),
+        }
+    }
+
+    /// Gives a writer that goes until then to send what it has written: to readers that acknowledge nothing it is not sent again.
+    pub fn await_sent(&self, index: WriterIndex, until: Time) {
+        let is_sent = |participant: &mut DomainParticipant| {
+            participant.core().writer(index).is_none_or(|writer| !writer.has_fresh())
+        };
+        // Most often all was sent, or is now.
+        self.inner.with(|_, _| ());
+        let mut sent = self.inner.look(|participant, _| is_sent(participant));
+        while !sent && self.may_wait().is_ok() && monotonic_now() < until {
+            // Nobody tells that something was sent.
+            let slice = until.min(monotonic_now() + SLICE);
+            sent =
+                self.inner.wait(Some(slice), |participant, _| is_sent(participant).then_some(())).is_some();
+        }
+        // Within a listener nobody else sends.
+        for _ in 0..STEPS {
+            if sent || monotonic_now() >= until {
+                return;
+            }
+            self.inner.with(|_, _| ());
+            sent = self.inner.look(|participant, _| is_sent(participant));
         }
     }
 }

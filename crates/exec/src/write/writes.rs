@@ -23,7 +23,7 @@ use crate::write::wakes::Wakes;
 pub(crate) const QUEUE: usize = 256;
 /// So many more steps a writer sends by itself of what it has written. Lower wakes the driver for the rest of a long sample,
 /// and both then share one processor's caches; higher keeps the writer for longer than its own sample takes.
-const STEPS: usize = 64;
+pub(super) const STEPS: usize = 64;
 /// A payload up to this is encoded so quickly that the clock need not be read again after it, and sent in one step. Lower reads
 /// it for more writes, higher and the time of encoding counts as part of the step that sends. *Units*: bytes.
 const SHORT: usize = 4_096;
@@ -503,6 +503,23 @@ mod tests {
             }
             out.run_once(Some(Time(0))).unwrap();
             assert!(!has_work(TxClass::Data), "the rest stays");
+        }
+    }
+
+    /// It was left to whoever held the token.
+    #[test]
+    fn what_was_written_is_sent_before_its_writer_goes() {
+        let Matched { out, inward, writer, reader, writes } = matched(History::KeepLast(1));
+        let mut outlet = out.outlet(writer, &writes).unwrap();
+        let core = out.inner.enter();
+        write(&out, &mut outlet, 1);
+        drop(core);
+        assert!(out.inner.writes.is_any());
+        out.delete_writer(writer);
+        let (begun, door) = (Instant::now(), inward.door(reader).unwrap());
+        while door.side().cache.unread_count() == 0 {
+            assert!(begun.elapsed() < LIMIT, "it is lost");
+            inward.run_once(soon()).unwrap();
         }
     }
 
