@@ -502,6 +502,7 @@ impl DomainParticipant {
                 side.believe_lane(writer);
             }
         })?;
+        self.handle_events(now);
         Some(from)
     }
 
@@ -537,6 +538,7 @@ impl DomainParticipant {
         from: Option<SequenceNumber>,
     ) {
         self.core.set_reader_lane(now, writer, reader, from);
+        self.handle_events(now);
     }
 
     /// A reader.

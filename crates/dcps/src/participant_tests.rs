@@ -7,7 +7,8 @@ use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter};
 use taut_mem::{Bytes, Region};
 use taut_port::{Frame, Loopback, Traffic};
 use taut_qos::{
-    DataReaderQos, EndpointQos, LivelinessKind, ReliabilityKind, ResourceLimits, SubscriberQos, TopicQos,
+    DataReaderQos, DataWriterQos, EndpointQos, LivelinessKind, PublisherQos, ReliabilityKind, ResourceLimits,
+    SubscriberQos, TopicQos,
 };
 use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
 use taut_rtps::{Config, ReaderIndex, TxClass, limits};
@@ -119,6 +120,24 @@ fn whoever_drives_goes_on_with_an_endpoint_that_is_half_matched() {
         assert_eq!((matched, participant.is_matching()), (step * STEP, step < 3));
         assert_eq!(participant.on_timeout(Time(0), 100) == 100, step == 1, "there is more");
     }
+}
+
+/// It may be the last thing that a thread has waited for: what is left in the lane counts as acknowledged.
+#[test]
+fn a_lane_that_begins_is_news_of_its_writer() {
+    let (mut participant, reader) = reading();
+    let endpoint = Endpoint {
+        topic_name: "Topic".into(),
+        topic_qos: TopicQos::default(),
+        type_support: TypeSupport { type_name: "Type".into(), ..TypeSupport::default() },
+        qos: DataWriterQos::default(),
+        group: PublisherQos::default(),
+    };
+    let writer = participant.create_writer(Time(0), endpoint);
+    while participant.poll_news().is_some() {}
+    let reader = participant.core().reader(reader).unwrap().guid;
+    participant.set_reader_lane(Time(0), writer, reader, Some(SequenceNumber(1)));
+    assert_eq!(participant.poll_news(), Some((Entity::Writer(writer), StatusMask::NONE)));
 }
 
 #[test]

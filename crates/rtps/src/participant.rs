@@ -647,6 +647,8 @@ impl Participant {
             }
         };
         self.wake_writer(now, index);
+        // What it takes from there it has, as if it had said so.
+        self.push_event(Event::Acknowledged { writer: index });
         next
     }
 
