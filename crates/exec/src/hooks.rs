@@ -80,26 +80,31 @@ struct ListenerCell {
 }
 
 impl ListenerCell {
-    /// Calls the listener, unless it is running: then that call goes on with these kinds. One that panics ends
-    /// neither the thread that drives nor the call that happens to bring the news: it is called no more.
-    fn tell(&self, kinds: StatusMask) {
+    /// Calls the listener once, unless it is running: then these kinds are left to who runs it. Returns what was left to the
+    /// caller meanwhile, which is to be told later: where news come as fast as the listener hears of them it would never end.
+    /// One that panics ends neither the thread that drives nor the call that happens to bring the news: it is called no more.
+    fn tell(&self, kinds: StatusMask) -> StatusMask {
         self.pending.fetch_or(kinds.0, Ordering::SeqCst);
-        loop {
-            // Pairs with itself: of one who has something to tell and one who lets go, either the first gets the lock
-            // or the second sees the kinds.
-            fence(Ordering::SeqCst);
-            if self.pending.load(Ordering::SeqCst) == 0 {
-                return;
-            }
-            let Some(mut call) = self.call.try_lock() else { return };
-            while let kinds @ 1.. = self.pending.swap(0, Ordering::SeqCst) {
-                if catch_unwind(AssertUnwindSafe(|| call(StatusMask(kinds)))).is_err() {
-                    to_log(|| log::error!("a listener has panicked, and is called no more"));
-                    let broken = std::mem::replace(&mut *call, Box::new(|_| ()));
-                    // It may own entities, and what it left of them may panic again.
-                    let _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
-                }
-            }
+        // Pairs with the one below: of one who has something to tell and one who lets go, either the first gets the lock or the
+        // second sees the kinds.
+        fence(Ordering::SeqCst);
+        let Some(mut call) = self.call.try_lock() else { return StatusMask::NONE };
+        let kinds = self.take_pending();
+        if kinds != StatusMask::NONE && catch_unwind(AssertUnwindSafe(|| call(kinds))).is_err() {
+            to_log(|| log::error!("a listener has panicked, and is called no more"));
+            let broken = std::mem::replace(&mut *call, Box::new(|_| ()));
+            // It may own entities, and what it left of them may panic again.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
+        }
+        drop(call);
+        fence(Ordering::SeqCst);
+        self.take_pending()
+    }
+
+    fn take_pending(&self) -> StatusMask {
+        match self.pending.load(Ordering::SeqCst) {
+            0 => StatusMask::NONE,
+            _ => StatusMask(self.pending.swap(0, Ordering::SeqCst)),
         }
     }
 }
@@ -217,14 +222,20 @@ impl Hooks {
         }
     }
 
-    /// Tells those who want to know of an entity's news.
-    pub fn tell(&self, entity: Entity, kinds: StatusMask) {
+    /// The listener of an entity, which runs, has not heard all that there is of these kinds: it is told them once more, later.
+    pub fn leave(&self, entity: Entity, kinds: StatusMask) {
+        let listener = self.hooks.lock().get(&entity).and_then(|hook| hook.listener.clone());
+        listener.inspect(|listener| _ = listener.pending.fetch_or(kinds.0, Ordering::SeqCst));
+    }
+
+    /// Tells those who want to know of an entity's news. Returns what its listener is to be told later.
+    pub fn tell(&self, entity: Entity, kinds: StatusMask) -> StatusMask {
         if !self.is_any() {
-            return;
+            return StatusMask::NONE;
         }
         let (listener, mut wakers) = match self.hooks.lock().get_mut(&entity) {
             Some(hook) => (hook.listener.clone(), std::mem::take(&mut hook.wakers)),
-            None => return,
+            None => return StatusMask::NONE,
         };
         if !wakers.is_empty() {
             let waking = Telling::of(self, &WAKERS);
@@ -234,18 +245,37 @@ impl Hooks {
             drop(waking);
             self.keep_room(entity, wakers);
         }
-        if let Some(listener) = listener.filter(|_| kinds != StatusMask::NONE) {
-            let _telling = Telling::of(self, &LISTENERS);
-            listener.tell(kinds);
-            // If it was taken away meanwhile, what it owns ends here.
-            call_users("the end of a listener", || drop(listener));
-        }
+        let Some(listener) = listener.filter(|_| kinds != StatusMask::NONE) else { return StatusMask::NONE };
+        let _telling = Telling::of(self, &LISTENERS);
+        let left = listener.tell(kinds);
+        // If it was taken away meanwhile, what it owns ends here.
+        call_users("the end of a listener", || drop(listener));
+        left
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As of a quick writer elsewhere, while another thread receives.
+    #[test]
+    fn news_that_come_while_a_listener_runs_are_told_later() {
+        let (hooks, entity) = (Arc::new(Hooks::default()), Entity::Participant);
+        let (calls, within) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&hooks));
+        let count = Arc::clone(&calls);
+        let listens = move |_| {
+            // It would be endless.
+            assert!(count.fetch_add(1, Ordering::SeqCst) < 100);
+            assert_eq!(within.tell(entity, StatusMask::DATA_AVAILABLE), StatusMask::NONE);
+        };
+        hooks.set_listener(entity, Some(Box::new(listens)));
+        for n in 1..=3 {
+            assert_eq!(hooks.tell(entity, StatusMask::SAMPLE_LOST), StatusMask::DATA_AVAILABLE);
+            assert_eq!(calls.load(Ordering::SeqCst), n);
+        }
+        hooks.set_listener(entity, None);
+    }
 
     #[test]
     fn who_waits_again_has_the_same_room() {

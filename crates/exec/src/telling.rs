@@ -21,6 +21,16 @@ use crate::hooks::to_log;
 /// News handed out in one go, on the stack.
 const NEWS: usize = 8;
 
+/// What is to be told after that.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    All,
+    /// There is more, and more to come perhaps.
+    More,
+    /// Listeners have left some of what they are told, or more came while they ran: whoever drives tells them, after a step.
+    Later,
+}
+
 /// What comes with the news now and then.
 struct Rare {
     record: Option<Arc<FlightRecord>>,
@@ -47,9 +57,9 @@ impl Core {
 }
 
 impl Inner {
-    /// Gives the token back with all that there is to tell. Returns whether there were more news than that.
+    /// Gives the token back with all that there is to tell.
     #[cold]
-    pub fn tell(&self, mut core: MutexGuard<'_, Core>) -> bool {
+    pub fn tell(&self, mut core: MutexGuard<'_, Core>) -> Told {
         self.role.note_told();
         let lines: Vec<String> = std::iter::from_fn(|| core.participant.poll_log()).collect();
         let mut news = [(Entity::Participant, StatusMask::NONE); NEWS];
@@ -88,13 +98,28 @@ impl Inner {
         }
         let began = began.filter(|_| helped.is_none());
         let began = tells.then(|| began.unwrap_or_else(monotonic_now));
-        self.tell_of(news.iter().take(count));
+        self.tell_of(news.iter_mut().take(count));
         let noted = began.is_some_and(|began| self.note_listeners(began));
         if let Some(task) = rare.and_then(|rare| rare.report) {
             self.report(task);
         }
         drop(telling);
-        more_news || noted || helped == Some(true)
+        if tells && news.iter().take(count).any(|(_, left)| *left != StatusMask::NONE) {
+            self.leave_for_later(&news[..count]);
+            return Told::Later;
+        }
+        if more_news || noted || helped == Some(true) { Told::More } else { Told::All }
+    }
+
+    /// Has whoever drives tell listeners what they have left; with the inline driver that may be whoever calls next.
+    #[cold]
+    fn leave_for_later(&self, news: &[(Entity, StatusMask)]) {
+        let mut core = self.enter();
+        for (entity, left) in news.iter().filter(|(_, left)| *left != StatusMask::NONE) {
+            core.participant.tell(*entity, *left);
+        }
+        self.role.leave_untold();
+        self.let_go(core, true);
     }
 
     /// Runs what was left for the holder of the token when it was given back. Returns whether there is news of it, which
@@ -127,8 +152,8 @@ impl Inner {
         true
     }
 
-    /// Tells who waits for news, and runs the listeners.
-    fn tell_of<'a>(&self, news: impl ExactSizeIterator<Item = &'a (Entity, StatusMask)>) {
+    /// Tells who waits for news, and runs the listeners. Leaves of each what its listener is to be told later.
+    fn tell_of<'a>(&self, news: impl ExactSizeIterator<Item = &'a mut (Entity, StatusMask)>) {
         if news.len() == 0 {
             return;
         }
@@ -137,7 +162,7 @@ impl Inner {
         }
         for (entity, kinds) in news {
             self.doors.wake(*entity);
-            self.hooks.tell(*entity, *kinds);
+            *kinds = self.hooks.tell(*entity, *kinds);
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::account::jobs::{Done, JobClass};
 use crate::clock::monotonic_now;
 use crate::core::Core;
 use crate::executor::Inner;
+use crate::telling::Told;
 use crate::write::burst;
 
 impl Inner {
@@ -114,7 +115,7 @@ impl Inner {
             return self.finish(core);
         }
         if !taut_lock::is_real_time() {
-            if !self.tell(core) {
+            if self.tell(core) == Told::All {
                 return true;
             }
             core = self.token();
@@ -164,8 +165,16 @@ impl Inner {
             return self.let_go(core, false);
         }
         // Not one within the other: there may be many.
-        while self.tell(core) {
-            core = self.token();
+        loop {
+            match self.tell(core) {
+                Told::All => return true,
+                Told::More => core = self.token(),
+                Told::Later => break,
+            }
+        }
+        // Who has given the role back before has not seen that.
+        if !self.role.is_served() {
+            self.call_background();
         }
         true
     }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use taut_base::{Duration, Guid, Result};
+use taut_base::{Duration, Error, ErrorText, Guid, Result};
 use taut_dcps::InstanceState;
 
 use crate::DomainParticipant;
@@ -94,6 +94,10 @@ impl<T: BuiltinData> BuiltinReader<T> {
             let changes = self.changes()?;
             if self.look() != self.seen.borrow().known {
                 return Ok(());
+            }
+            // What changes all the time is found without a wait.
+            if left <= Duration::ZERO {
+                return Err(Error::Timeout(ErrorText::Fixed(in_vain)));
             }
             self.seen.borrow_mut().changes = Some(changes);
         }

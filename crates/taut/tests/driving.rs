@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
@@ -58,6 +58,58 @@ fn a_listener_hears_while_nobody_waits() {
     }
     let all: Vec<u32> = (0..100).map(|_| heard.recv_timeout(SOON.into()).unwrap()).collect();
     assert_eq!(all, (0..100).collect::<Vec<_>>());
+}
+
+/// So many samples without a pause are an end that never came: seconds of them.
+const ENDLESS: u32 = 1_000_000;
+
+/// A reader whose listener finds another sample each time, as of a quick writer elsewhere, until it is told to stop; how many
+/// samples it has heard.
+fn endless(participant: &DomainParticipant) -> (DataReader<Number>, Arc<AtomicBool>, Arc<AtomicU32>) {
+    let (writer, reader) = pair(participant, participant, "Endless", &Qos::default().reliable().keep_last(1));
+    let (stop, heard) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    let (stops, hears) = (Arc::clone(&stop), Arc::clone(&heard));
+    writer.write(&Number { value: 0 }).unwrap();
+    reader.on_data_available(move |sample| {
+        let next = sample.data.unwrap().value + 1;
+        assert_eq!(hears.swap(next, Ordering::SeqCst) + 1, next);
+        if !stops.load(Ordering::SeqCst) && next < ENDLESS {
+            writer.write(&Number { value: next }).unwrap();
+        }
+    });
+    (reader, stop, heard)
+}
+
+#[test]
+fn a_listener_that_always_finds_more_leaves_others_their_turn() {
+    let (a, b) = (participant(97), participant(97));
+    let (writer, other) = pair(&a, &b, "Other", &reliable());
+    let (_reader, stop, heard) = endless(&b);
+    for value in 0..20 {
+        writer.write(&Number { value }).unwrap();
+        other.wait(SOON).unwrap();
+        assert_eq!(other.take_next().unwrap().unwrap().data, Some(Number { value }));
+    }
+    let before = heard.load(Ordering::SeqCst);
+    while heard.load(Ordering::SeqCst) == before && before < ENDLESS {
+        std::thread::yield_now();
+    }
+    stop.store(true, Ordering::SeqCst);
+    assert!(before < ENDLESS, "they waited for its end");
+}
+
+#[test]
+fn who_runs_a_listener_that_always_finds_more_returns_from_its_call() {
+    let inline = DomainParticipant::with_config(&Config { driver: Driver::Inline, ..config(98) }).unwrap();
+    let (_reader, stop, heard) = endless(&inline);
+    for _ in 0..20 {
+        let before = heard.load(Ordering::SeqCst);
+        while heard.load(Ordering::SeqCst) == before && before < ENDLESS {
+            inline.run_once(Duration::ZERO).unwrap();
+        }
+    }
+    stop.store(true, Ordering::SeqCst);
+    assert!(heard.load(Ordering::SeqCst) < ENDLESS, "they waited for its end");
 }
 
 #[test]
