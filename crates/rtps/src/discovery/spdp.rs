@@ -7,7 +7,7 @@ use taut_mem::Bytes;
 use taut_wire::WireError;
 
 use super::addresses::unusable;
-use super::locators::{is_own, is_routed};
+use super::locators::{is_routed, lead_alike};
 use super::stranded::{Stranded, kept_addresses};
 use super::{Database, ParticipantData, Peer, builtin_endpoint};
 use crate::counters::bump;
@@ -301,7 +301,7 @@ impl Participant {
         let own = &self.config.addresses;
         // It may come by each of several networks. Whose announcement names no vendor is of the one that the message names.
         let is_alike = peer.data.vendor_id == source.vendor
-            && is_own(&peer.source, &own.interfaces) == is_own(&source.locator, &own.interfaces);
+            && lead_alike(&peer.source, &source.locator, &own.interfaces);
         if !is_alike || payload.is_empty() || peer.said != payload {
             return false;
         }
