@@ -534,7 +534,7 @@ impl Inner {
             }
             match traffic {
                 Traffic::User => self.take_user_from(core, index),
-                Traffic::Meta => self.take_meta_from(core, index),
+                Traffic::Meta | Traffic::MetaMulticast => self.take_meta_from(core, index),
             }
         }
         has_others

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use taut_base::{Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Locator, SequenceNumber, Time};
 use taut_mem::Bytes;
+use taut_port::Traffic;
 use taut_wire::WireError;
 
 use super::addresses::unusable;
@@ -245,7 +246,7 @@ impl Participant {
             let next = self.spdp.others.and_then(|after| self.database.peers.key_after(after));
             self.spdp.others = next;
             let Some(prefix) = next else { return };
-            if self.is_told_directly(prefix) {
+            if self.is_told_directly(now, prefix) {
                 self.tell(prefix);
                 self.queue_discovery();
             }
@@ -256,12 +257,14 @@ impl Participant {
     /// Does no announcement reach this one that is not for it alone? Who has answered nothing is not told again and again, as it
     /// may not be there, but for somebody who has made it up: it is told when it announces itself, in
     /// [`Participant::ask_again`].
-    fn is_told_directly(&self, prefix: GuidPrefix) -> bool {
+    fn is_told_directly(&self, now: Time, prefix: GuidPrefix) -> bool {
         let Some(peer) = self.database.peer(prefix).filter(|peer| peer.silent_since.is_none()) else {
             return false;
         };
         let is_told = |locator: &Locator| self.spdp.everybody.iter().any(|told| told.by_all() == *locator);
-        let hears_group = !is_routed(&peer.source, &self.config.addresses.interfaces)
+        // Groups of a network that does not pass them on lead nowhere, whatever is announced.
+        let hears_group = peer.group_at.is_some_and(|at| at + peer.lease > now)
+            && !is_routed(&peer.source, &self.config.addresses.interfaces)
             && peer.data.metatraffic_multicast.iter().any(is_told);
         !hears_group && !peer.metatraffic.iter().any(is_told)
     }
@@ -291,6 +294,7 @@ impl Participant {
         kind: ChangeKind,
         payload: &[u8],
         key_hash: Option<InstanceHandle>,
+        traffic: Traffic,
     ) {
         if kind != ChangeKind::Alive {
             let named = key_hash.map(|InstanceHandle(bytes)| Guid::from_bytes(bytes));
@@ -304,6 +308,11 @@ impl Participant {
         }
         if !self.is_said_again(now, source, payload) {
             self.on_announcement(now, source, payload);
+        }
+        if traffic == Traffic::MetaMulticast
+            && let Some(peer) = self.database.peers.get_mut(&source.prefix)
+        {
+            peer.group_at = Some(now);
         }
     }
 
@@ -379,6 +388,7 @@ impl Participant {
             metatraffic,
             unicast,
             source: *source,
+            group_at: None,
             is_newcomer: false,
             said: said.to_vec(),
             lease,
