@@ -43,6 +43,8 @@ pub struct NodeOptions {
     pub multicast: MulticastChoice,
     /// Does it announce to the group of discovery, or only to the addresses of those before it?
     pub multicast_discovery: bool,
+    /// Does it announce to those addresses beside the group?
+    pub names_peers: bool,
     /// Time to handle one datagram; with [`NodeOptions::receive_buffer`] makes a slow receiver.
     pub service: Duration,
     /// Datagrams that wait to be handled; more are lost.
@@ -65,6 +67,7 @@ impl Default for NodeOptions {
             clock_offset: Duration::ZERO,
             multicast: MulticastChoice::Auto,
             multicast_discovery: true,
+            names_peers: false,
             service: Duration::ZERO,
             receive_buffer: usize::MAX,
             path_size: usize::MAX,
@@ -150,6 +153,8 @@ pub struct Network {
     pub links: BTreeMap<(usize, usize), Faults>,
     /// News of entities that nobody has looked at: see [`Network::observe`].
     pub news: Vec<(usize, Entity, StatusMask)>,
+    /// Does it lose what goes to groups, as that of a cloud does?
+    pub loses_groups: bool,
     /// Keep the news?
     pub observe: bool,
     /// Print what happens?
@@ -227,6 +232,7 @@ impl Network {
             faults: Faults::default(),
             links: BTreeMap::new(),
             news: Vec::new(),
+            loses_groups: false,
             observe: false,
             trace: false,
             captured: Vec::new(),
@@ -287,7 +293,8 @@ impl Network {
 
     fn start_as(&mut self, node: usize, guid_prefix: GuidPrefix) {
         let options = self.nodes[node].options;
-        let peers = (0..self.nodes.len()).filter(|peer| *peer != node && !options.multicast_discovery);
+        let names = options.names_peers || !options.multicast_discovery;
+        let peers = (0..self.nodes.len()).filter(|peer| *peer != node && names);
         let process = ("fastdds.physical_data.process".into(), self.nodes[node].incarnation.to_string());
         let config = Config {
             guid_prefix,
@@ -561,8 +568,9 @@ impl Network {
             self.captured.push(Captured { at: self.now, from, to, bytes: bytes.clone() });
         }
         if to.is_multicast() {
-            let traffic = if to == META_GROUP { Traffic::Meta } else { Traffic::User };
-            for node in 0..self.nodes.len() {
+            let traffic = if to == META_GROUP { Traffic::MetaMulticast } else { Traffic::User };
+            let hearing = if self.loses_groups { 0 } else { self.nodes.len() };
+            for node in 0..hearing {
                 self.carry(from, node, traffic, bytes.clone());
             }
         } else if let Some((node, moves, traffic)) = node_of(&to)
@@ -588,7 +596,7 @@ impl Network {
                 bytes = faults.flip(&mut self.rng, &bytes);
             }
             let Some(at) = self.queue_up(to, self.now + delay) else { continue };
-            let port = if traffic == Traffic::Meta { META_PORT } else { USER_PORT };
+            let port = if traffic == Traffic::User { USER_PORT } else { META_PORT };
             let source = Locator::udp_v4(address(from, self.nodes[from].moves), port);
             self.push(at, What::Arrive { to, traffic, source, bytes: bytes.clone() });
         }

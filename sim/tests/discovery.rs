@@ -150,6 +150,56 @@ fn a_one_way_cut_between_unequal_leases_heals() {
     }
 }
 
+/// Two of which the second one has named the first as its peer, by its address.
+fn one_names_the_other(seed: u64) -> Pair {
+    let named = NodeOptions { lease: second().times(10), ..NodeOptions::default() };
+    Pair::with_options(seed, named, NodeOptions { names_peers: true, ..named })
+}
+
+/// Does each know the other?
+fn knows(pair: &Pair) -> [bool; 2] {
+    [(0, 1), (1, 0)].map(|(node, other)| {
+        let participant = pair.network.participant(node).expect("it is up");
+        participant.core().database().peer(pair.network.prefix(other)).is_some()
+    })
+}
+
+#[test]
+fn one_that_names_the_other_suffices_where_the_network_loses_groups() {
+    for seed in 0..4 {
+        let mut pair = one_names_the_other(seed);
+        pair.network.loses_groups = true;
+        for (topic, span) in [("Early", 1), ("Later", 11), ("Late", 48)] {
+            pair.run_for(second().times(span));
+            assert_eq!(knows(&pair), [true; 2], "seed {seed}, {topic}");
+            pair.topic = taut_sim::TopicSpec::new(topic, true);
+            let (writer, reader) = (pair.writer(durable()), pair.reader(durable()));
+            pair.write_by(writer, 1, 10).unwrap();
+            assert!(pair.run_until(second(), |pair| pair.take_numbers_from(reader) == [1]), "{topic}");
+        }
+        // The one that has named the other forgets it, which never notices.
+        pair.network.cut(0, 1);
+        pair.run_for(second().times(11));
+        assert_eq!(knows(&pair), [true, false]);
+        pair.mend();
+        let finds = pair.run_until(second().times(4), |pair| knows(pair) == [true; 2]);
+        assert!(finds, "seed {seed}: it finds it again");
+    }
+}
+
+#[test]
+fn where_groups_are_heard_who_names_the_other_hears_of_it_no_more_often() {
+    let mut pair = one_names_the_other(1);
+    pair.run_for(second());
+    pair.network.capturing = usize::MAX;
+    pair.run_for(second().times(30));
+    let of_named: Vec<_> = pair.network.captured.iter().filter(|sent| sent.from == 0).collect();
+    assert!(
+        of_named.len() >= 9 && of_named.iter().all(|sent| sent.to == taut_sim::META_GROUP),
+        "{of_named:?}"
+    );
+}
+
 #[test]
 fn one_that_leaves_is_forgotten_at_once_and_one_that_crashes_within_its_lease() {
     for crash in [false, true] {

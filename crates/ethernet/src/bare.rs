@@ -150,7 +150,10 @@ mod tests {
         let all = group(Ipv4Addr::new(239, 255, 0, 1).into());
         assert_eq!(all, [0x01, 0x00, 0x5e, 0x7f, 0x00, 0x01]);
         let kind = |to| read_all(&written(None, to, &[b"RTPS"])).map(|datagram| datagram.traffic);
-        assert_eq!((kind((THEIRS, 7410)), kind((all, 7400))), (Ok(Traffic::Meta), Ok(Traffic::Meta)));
+        assert_eq!(
+            (kind((THEIRS, 7410)), kind((all, 7400))),
+            (Ok(Traffic::Meta), Ok(Traffic::MetaMulticast))
+        );
         for other in [(OURS, 7411), (THEIRS, 7400), (all, 7411), (all, 7401)] {
             assert_eq!(kind(other), Err(Refused::NotOurs), "{other:?}");
         }

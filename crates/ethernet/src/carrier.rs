@@ -299,7 +299,7 @@ impl Carrier {
                 return None;
             }
         };
-        let is_meta = traffic == Traffic::Meta;
+        let is_meta = traffic != Traffic::User;
         if is_meta && aside.len() >= ASIDE {
             stats.dropped_aside += 1;
             return None;

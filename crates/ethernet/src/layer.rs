@@ -73,7 +73,8 @@ impl FrameEnds {
         if self.user.contains(to) {
             return Some(Traffic::User);
         }
-        self.metatraffic.contains(to).then_some(Traffic::Meta)
+        let of = if to.is_multicast() { Traffic::MetaMulticast } else { Traffic::Meta };
+        self.metatraffic.contains(to).then_some(of)
     }
 }
 

@@ -436,7 +436,7 @@ mod tests {
             (OURS, ADDRESS, 7_411, Traffic::User),
             (group, GROUP, 7_401, Traffic::User),
             (OURS, ADDRESS, 7_410, Traffic::Meta),
-            (group, GROUP, 7_400, Traffic::Meta),
+            (group, GROUP, 7_400, Traffic::MetaMulticast),
         ] {
             let frame = frame(station, to, port);
             let datagram = layer.read(&open(&frame, &STATION).unwrap());

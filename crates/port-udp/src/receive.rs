@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 use taut_base::Locator;
 use taut_mem::{Pool, Slot};
 use taut_port::{Frame, Receive, Traffic};
@@ -55,6 +55,8 @@ pub fn weight(len: usize) -> usize {
 pub(crate) struct Receiving {
     pub(crate) socket: Arc<UdpSocket>,
     pub(crate) traffic: Traffic,
+    /// What its frames are: those of a group say so.
+    frames: Traffic,
     /// What its last datagram took of the budget.
     weight: usize,
     /// What the next call asks for.
@@ -92,7 +94,13 @@ impl Receiver {
         let mut sockets = Vec::new();
         let mut add = |traffic, of_traffic: Vec<UdpSocket>| {
             let first = sockets.len();
+            // Only that of a group shares its port, with all participants of the host.
+            let is_of_group = |socket: &UdpSocket| getsockopt(socket, sockopt::ReuseAddr) == Ok(true);
             sockets.extend(of_traffic.into_iter().map(|socket| Receiving {
+                frames: match traffic {
+                    Traffic::Meta if is_of_group(&socket) => Traffic::MetaMulticast,
+                    traffic => traffic,
+                },
                 socket: Arc::new(socket),
                 traffic,
                 weight: 1,
@@ -182,7 +190,7 @@ impl Receiver {
         } else if taken < from.burst / 2 {
             from.burst = FIRST_BURST;
         }
-        let traffic = from.traffic;
+        let traffic = from.frames;
         let mut left = left;
         for head in burst.heads() {
             left = left.saturating_sub(weight(head.len));
@@ -237,7 +245,7 @@ impl Receiver {
         self.make_ready(1);
         let (Some(of), Some(ready)) = (self.sockets.get(index), self.ready.last_mut()) else { return };
         std::mem::swap(slot, ready);
-        self.deliver_one(of.traffic, head, stats, sink);
+        self.deliver_one(of.frames, head, stats, sink);
     }
 
     /// One datagram of a quiet socket, or `None` if the socket is not quiet.
@@ -254,7 +262,7 @@ impl Receiver {
         from.lone += 1;
         self.make_ready(1);
         let (from, slot) = (self.sockets.get(index)?, self.ready.last_mut()?);
-        let traffic = from.traffic;
+        let traffic = from.frames;
         match counted(from.socket.recv_from(slot), stats) {
             Some((len, source)) => {
                 self.deliver_one(traffic, Head::one(source, len), stats, sink);
@@ -312,7 +320,7 @@ impl Receiver {
     fn traffic(&mut self, traffic: Traffic) -> &mut TrafficSockets {
         match traffic {
             Traffic::User => &mut self.user,
-            Traffic::Meta => &mut self.metatraffic,
+            Traffic::Meta | Traffic::MetaMulticast => &mut self.metatraffic,
         }
     }
 }

@@ -83,14 +83,15 @@ fn multicast_reaches_every_port_of_the_domain_once() {
     let (mut a, mut b) = (open(&on_loopback(&domain)), open(&on_loopback(&domain)));
     let other_domain = free_domain();
     let mut other = open(&on_loopback(&other_domain));
-    for (traffic, group) in
-        [(Traffic::Meta, a.metatraffic_multicast().to_vec()), (Traffic::User, a.user_multicast().to_vec())]
-    {
+    for (traffic, said, group) in [
+        (Traffic::Meta, Traffic::MetaMulticast, a.metatraffic_multicast().to_vec()),
+        (Traffic::User, Traffic::User, a.user_multicast().to_vec()),
+    ] {
         a.send(&group, &[b"all"]);
         for port in [&mut a, &mut b] {
             let frames = await_frames(port, traffic, 1);
             assert_eq!(frames.len(), 1);
-            assert_eq!((&*frames[0].bytes, frames[0].traffic), (&b"all"[..], traffic));
+            assert_eq!((&*frames[0].bytes, frames[0].traffic), (&b"all"[..], said));
             assert_eq!(frames[0].source.ip(), Some(Ipv4Addr::LOCALHOST.into()));
         }
         assert_silent(&mut other, traffic);

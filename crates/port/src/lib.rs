@@ -20,6 +20,9 @@ pub use loopback::Loopback;
 pub enum Traffic {
     /// Discovery and liveliness.
     Meta,
+    /// The same, to a group, as far as the port can tell: it is received with the rest of [`Traffic::Meta`], and only a frame
+    /// says so. One that never does has peers sent to by unicast what groups bring them as well.
+    MetaMulticast,
     /// The user's samples.
     User,
 }

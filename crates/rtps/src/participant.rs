@@ -293,6 +293,7 @@ impl Participant {
                 Timer::Repeat(index) => self.on_repeat_timer(now, at, index),
                 Timer::Heartbeat(index) => self.on_heartbeat_timer(now, at, index),
                 Timer::Announce => self.on_announce_timer(now, at),
+                Timer::Others => self.tell_others(now),
                 Timer::Lease(prefix) => self.on_lease_timer(now, at, prefix),
                 Timer::Forget(prefix) => self.forget_more(now, prefix),
                 Timer::Look(prefix) => self.look_more(now, prefix),

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use taut_base::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time, Timestamp, VendorId};
 use taut_mem::{Bytes, Pool};
-use taut_port::Frame;
+use taut_port::{Frame, Traffic};
 use taut_qos::LivelinessKind;
 use taut_wire::{
     AckNack, Data, DataFrag, Framed, Gap, Header, HeaderExtension, Heartbeat, HeartbeatFrag, InlineQos,
@@ -146,7 +146,7 @@ impl Participant {
             _ if source.reflected => bump(&mut self.counters.reflected),
             _ if !source.for_us => bump(&mut self.counters.not_for_us),
             Submessage::DataFrag(frag) if frag.writer_id == EntityId::SPDP_WRITER => {
-                self.on_announcement_frag(now, source, &frag);
+                self.on_announcement_frag(now, source, &frag, frame.traffic);
             }
             Submessage::DataFrag(frag) => self.on_data_frag(now, source, &frag, frame, sink),
             Submessage::HeartbeatFrag(heartbeat) => self.on_heartbeat_frag(source, &heartbeat),
@@ -182,7 +182,7 @@ impl Participant {
         };
         let Some(kind) = kind else { return self.pass_by(now, (writer, number, data.reader_id), 0, sink) };
         if data.writer_id == EntityId::SPDP_WRITER {
-            return self.on_spdp(now, source, kind, payload, inline.key_hash);
+            return self.on_spdp(now, source, kind, payload, inline.key_hash, frame.traffic);
         }
         let (mut kept, rest) = (None, with_rest(source.message, payload));
         self.for_each_reader(writer, data.reader_id, |rx, reader| {
@@ -291,7 +291,13 @@ impl Participant {
     /// Some of what a participant says of itself has come.
     #[cold]
     #[inline(never)]
-    fn on_announcement_frag(&mut self, now: Time, source: &Source<'_>, frag: &DataFrag<'_>) {
+    fn on_announcement_frag(
+        &mut self,
+        now: Time,
+        source: &Source<'_>,
+        frag: &DataFrag<'_>,
+        traffic: Traffic,
+    ) {
         let inline = match parse_inline(frag.inline_qos) {
             Ok(inline) if frag.sample_size <= limits::ANNOUNCEMENT_SIZE => inline,
             Ok(_) => return self.counters.malformed(WireError::LimitExceeded),
@@ -302,7 +308,7 @@ impl Participant {
         let name = (source.prefix, frag.writer_sn);
         let whole = self.announcements.add(name, (info_of(frag), said), frag.payload);
         if let Some((payload, Said { kind, inline, .. })) = whole {
-            self.on_spdp(now, source, kind, &payload, inline.key_hash);
+            self.on_spdp(now, source, kind, &payload, inline.key_hash, traffic);
         }
     }
 

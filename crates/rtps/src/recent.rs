@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::ops::RangeBounds;
+use std::ops::{Bound, RangeBounds};
 
 use crate::table::Table;
 
@@ -88,6 +88,11 @@ impl<K: Ord + Copy, V> RecentMap<K, V> {
         self.index.keys()
     }
 
+    /// The first key behind this one. *Cost*: O(log n).
+    pub fn key_after(&self, key: K) -> Option<K> {
+        self.index.range((Bound::Excluded(key), Bound::Unbounded)).next().map(|(key, _)| *key)
+    }
+
     /// Both, in the order of the keys.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.index.iter().filter_map(|(key, at)| Some((key, &**self.slots.get(*at)?)))
@@ -142,6 +147,7 @@ mod tests {
         assert!(map.keys().eq(model.keys()) && map.values().eq(model.values()));
         let mut seen = Vec::new();
         map.for_each_in(3..6, |key, value| seen.push((*key, *value)));
+        assert!((0..9).all(|key| map.key_after(key) == model.range(key + 1..).next().map(|(key, _)| *key)));
         assert!(seen.iter().map(|(key, value)| (key, value)).eq(model.range(3..6)));
     }
 

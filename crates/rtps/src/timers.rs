@@ -16,6 +16,8 @@ pub enum Timer {
     Heartbeat(WriterIndex),
     /// The next SPDP announcement.
     Announce,
+    /// The rest of those who are to be told of it directly.
+    Others,
     /// A peer's lease.
     Lease(GuidPrefix),
     /// The rest of a peer that is being forgotten.

@@ -193,7 +193,7 @@ mod tests {
             (OURS, OWN, 7_411, Traffic::User),
             (all, GROUP, 7_401, Traffic::User),
             (OURS, OWN, 7_410, Traffic::Meta),
-            (all, GROUP, 7_400, Traffic::Meta),
+            (all, GROUP, 7_400, Traffic::MetaMulticast),
         ] {
             let frame = datagram(station, to, port);
             let expected = Datagram { from: end(PEER, 7_411), traffic, payload: b"RTPS and more" };

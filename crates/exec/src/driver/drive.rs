@@ -577,7 +577,7 @@ impl Inner {
             match core.port.traffic(index) {
                 Some(Traffic::User) if has_critical && core.port.is_critical(index) => {}
                 Some(Traffic::User) => self.take_user_from(core, index),
-                Some(Traffic::Meta) => has_meta = true,
+                Some(Traffic::Meta | Traffic::MetaMulticast) => has_meta = true,
                 None => {}
             }
         }

@@ -162,6 +162,10 @@ fn ipv6_alone_is_enough() {
         let [one, two] = ["fd00:77:1::1", "fd00:77:2::1"];
         assert_eq!(sources, [one, one, two, two], "once to each group by each interface, from its address");
         assert_eq!(await_frames(&mut a, Traffic::Meta, 4).len(), 4);
+        assert!(multicast.iter().all(|frame| frame.traffic == Traffic::MetaMulticast), "{multicast:?}");
+        a.send(b.metatraffic_unicast(), &[b"over IPv6"]);
+        let unicast = await_frames(&mut b, Traffic::Meta, 2);
+        assert!(unicast.iter().all(|frame| frame.traffic == Traffic::Meta), "{unicast:?}");
         // More than one burst.
         for n in 0..40_u8 {
             a.send(&b.user_unicast()[..1], &[&[n]]);

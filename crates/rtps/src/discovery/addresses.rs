@@ -54,7 +54,7 @@ impl Participant {
         for prefix in peers {
             // Not before those have heard that this participant leaves.
             if !self.spdp.stranded.contains(prefix) {
-                self.spdp.tell(prefix);
+                self.tell(prefix);
             }
         }
         self.queue_discovery();
@@ -69,7 +69,8 @@ impl Participant {
         if !self.spdp.announce_anew(now, &self.config) {
             return;
         }
-        self.database.peers.keys().for_each(|prefix| self.spdp.tell(*prefix));
+        let peers: Vec<GuidPrefix> = self.database.peers.keys().copied().collect();
+        peers.into_iter().for_each(|prefix| self.tell(prefix));
         self.queue_discovery();
         self.timers.set(now, Timer::Announce);
     }

@@ -36,7 +36,7 @@ impl Participant {
         left: bool,
         again: Option<(ParticipantData, Locator)>,
     ) {
-        let Some(peer) = self.database.peers.remove(&prefix) else {
+        let Some(mut peer) = self.database.peers.remove(&prefix) else {
             // The life that it has announced since is over as well.
             if let Some(leaving) = self.database.leaving.get_mut(&prefix).filter(|_| again.is_none()) {
                 leaving.again = None;
@@ -46,7 +46,7 @@ impl Participant {
         if let Some(since) = peer.silent_since {
             self.database.silent.remove(&(since, prefix));
         }
-        self.spdp.take_newcomer(prefix);
+        self.spdp.take_newcomer(prefix, Some(&mut peer));
         self.spdp.stranded.remove(prefix);
         self.announcements.forget(prefix);
         self.inbox.forget(prefix);

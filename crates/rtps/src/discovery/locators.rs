@@ -22,7 +22,8 @@ enum Distance {
 
 /// The one address of a peer that is nearest; it is enough, and a second would double the traffic. Of two that
 /// are equally near the one whose kind is ranked first. Only if the peer spoke from this host (`source`) a loopback address
-/// counts, and is an address of this host the nearest.
+/// counts, and is an address of this host the nearest. Of those behind a router, of which none need lead there, the one that
+/// it spoke from comes first: of those in networks of this host each does, and it may speak by all of them in turn.
 pub fn nearest(candidates: &[Locator], own: &Addresses, source: &Locator) -> Vec<Locator> {
     let local_peer = is_own(source, &own.interfaces);
     let distance = |locator: &Locator| {
@@ -35,7 +36,8 @@ pub fn nearest(candidates: &[Locator], own: &Addresses, source: &Locator) -> Vec
             // Without IP there is one network.
             None => Distance::Network,
         };
-        Some((distance, rank(locator)))
+        let is_doubtful = distance == Distance::Routed && locator.ip() != source.ip();
+        Some((distance, is_doubtful, rank(locator)))
     };
     let usable = candidates.iter().filter(|locator| is_usable(locator, own));
     let best = usable.filter_map(|locator| Some((distance(locator)?, locator)));
@@ -125,7 +127,14 @@ pub fn likely_known(peer: &[Locator], own: &[Interface]) -> Vec<IpAddr> {
     own.iter().filter(is_near).map(|own| own.address).collect()
 }
 
-/// Is it an address of this host? The only thing that [`nearest`] asks of where a peer has spoken from.
+/// Is of a peer's addresses the same one the [`nearest`] wherever of the two it has spoken from?
+pub fn lead_alike(source: &Locator, other: &Locator, interfaces: &[Interface]) -> bool {
+    let is_far = |of: &Locator| of.ip().is_some_and(|ip| distance_to(ip, interfaces) == Distance::Routed);
+    is_own(source, interfaces) == is_own(other, interfaces)
+        && (source.ip() == other.ip() || !is_far(source) && !is_far(other))
+}
+
+/// Is it an address of this host?
 pub fn is_own(locator: &Locator, interfaces: &[Interface]) -> bool {
     locator.ip().is_some_and(|ip| ip.is_loopback() || interfaces.iter().any(|own| own.address == ip))
 }
@@ -184,6 +193,28 @@ mod tests {
         assert_eq!(pick(&[lo], lo), [lo]);
         assert_eq!(pick(&[own, far], far), [far], "another host has the address, too");
         assert_eq!(pick(&[own], far), [own], "it has no other");
+    }
+
+    /// A VPN gives each host an address that is a network of its own.
+    #[test]
+    fn behind_a_router_the_one_that_it_spoke_from_is_the_nearest() {
+        let own = [interface("10.0.0.1", 24), interface("100.64.0.1", 32)];
+        let at = |ip: &str, port: u16| parsed(&format!("{ip}:{port}"));
+        let [home, docker, vpn] = ["192.168.0.5", "172.17.0.1", "100.64.0.7"].map(|ip| at(ip, 7410));
+        let near = [at("10.0.0.9", 7410), at("10.0.0.8", 7410)];
+        let pick =
+            |candidates: &[Locator], source: &str| nearest(candidates, &host(&own), &at(source, 40_000));
+        assert_eq!(pick(&[home, docker, vpn], "100.64.0.7"), [vpn]);
+        assert_eq!(pick(&[home, docker, vpn], "100.64.0.8"), [home], "it announces no such address");
+        assert_eq!(pick(&[home, near[0], vpn], "100.64.0.7"), [near[0]]);
+        assert_eq!(pick(&near, "10.0.0.8"), [near[0]], "each leads there, by whichever it speaks");
+        let v6 = parsed("[fd00::7]:7410");
+        let both = host(&[own[0], interface("fd01::1", 64)]);
+        assert_eq!(nearest(&[home, v6], &both, &v6), [v6], "though IPv4 is ranked first");
+        let alike = |a: &str, b: &str| lead_alike(&at(a, 7410), &at(b, 40_000), &own);
+        assert!(alike("100.64.0.7", "100.64.0.7") && alike("10.0.0.8", "10.0.0.9"));
+        assert!(!alike("100.64.0.7", "192.168.0.5") && !alike("10.0.0.8", "192.168.0.5"));
+        assert!(!alike("10.0.0.1", "10.0.0.9"), "of this host and of another one");
     }
 
     fn host(interfaces: &[Interface]) -> Addresses {

@@ -94,7 +94,7 @@ impl Participant {
             knows_us &= !self.ask_one_again(pair.reader, Guid::new(prefix, pair.remote_writer));
         }
         if !knows_us {
-            self.spdp.tell(prefix);
+            self.tell(prefix);
             self.queue_discovery();
         }
         let Some(peer) = self.database.peers.get_mut(&prefix) else { return };

@@ -61,6 +61,10 @@ pub struct Peer {
     pub unicast: Vec<Locator>,
     /// Where its last announcement came from.
     pub(crate) source: Locator,
+    /// When it last announced itself to a group, as far as that got here: so does what this side announces to groups, there.
+    pub(crate) group_at: Option<Time>,
+    /// It is told directly of this participant, which is not done yet.
+    pub(crate) is_newcomer: bool,
     /// That announcement byte by byte, unless it was [long](crate::limits::SAID): said again, it need not be read again.
     pub(crate) said: Vec<u8>,
     /// The addresses of this participant that it has found it at, if it keeps them and as far as that can be known here.

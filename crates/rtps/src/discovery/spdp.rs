@@ -4,10 +4,11 @@ use std::collections::{BTreeSet, VecDeque};
 
 use taut_base::{Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Locator, SequenceNumber, Time};
 use taut_mem::Bytes;
+use taut_port::Traffic;
 use taut_wire::WireError;
 
 use super::addresses::unusable;
-use super::locators::{is_own, is_routed};
+use super::locators::{is_routed, lead_alike};
 use super::stranded::{Stranded, kept_addresses};
 use super::{Database, ParticipantData, Peer, builtin_endpoint};
 use crate::counters::bump;
@@ -29,6 +30,8 @@ pub(crate) struct Spdp {
     untold: usize,
     /// Participants that are told directly, most of them just found.
     pub(super) newcomers: VecDeque<GuidPrefix>,
+    /// Up to whom it has been seen to that those are told directly whom an announcement does not reach; `None`: to all.
+    others: Option<GuidPrefix>,
     pub(crate) stranded: Stranded,
     next_at: Time,
     initial_left: u32,
@@ -52,6 +55,7 @@ impl Spdp {
             everybody: everybody(config),
             untold: 0,
             newcomers: VecDeque::new(),
+            others: None,
             stranded: Stranded::default(),
             next_at: Time::AT_ONCE,
             initial_left: limits::INITIAL_ANNOUNCEMENTS,
@@ -75,14 +79,17 @@ impl Spdp {
     }
 
     /// This one is told directly.
-    pub fn tell(&mut self, prefix: GuidPrefix) {
-        if !self.newcomers.contains(&prefix) {
-            self.newcomers.push_back(prefix);
+    fn tell(&mut self, peer: &mut Peer) {
+        if !std::mem::replace(&mut peer.is_newcomer, true) {
+            self.newcomers.push_back(peer.data.guid_prefix);
         }
     }
 
-    /// Is this one to be told? It counts as told from now on.
-    pub(super) fn take_newcomer(&mut self, prefix: GuidPrefix) -> bool {
+    /// Is this one to be told? It counts as told from now on. *Cost*: a look at those before it, of which who is told has none.
+    pub(super) fn take_newcomer(&mut self, prefix: GuidPrefix, peer: Option<&mut Peer>) -> bool {
+        if !peer.is_none_or(|peer| std::mem::take(&mut peer.is_newcomer)) {
+            return false;
+        }
         let at = self.newcomers.iter().position(|newcomer| *newcomer == prefix);
         at.is_some_and(|at| self.newcomers.remove(at).is_some())
     }
@@ -119,13 +126,6 @@ impl Spdp {
             tx.flush(&peer.metatraffic);
         }
         true
-    }
-
-    /// All are to be told, and directly those that were told that this participant leaves: the groups and the initial peers
-    /// need not lead to them.
-    fn tell_everybody(&mut self) {
-        self.untold = self.everybody.len();
-        self.stranded.take_told(self.initial_left > 0).into_iter().for_each(|prefix| self.tell(prefix));
     }
 
     /// Tells everybody, if that is due: one datagram for each destination, and no more of them than the budget. Returns
@@ -210,11 +210,12 @@ impl Participant {
             limits::INITIAL_ANNOUNCEMENT_PERIOD
         } else if self.spdp.initial_left > 0 {
             self.spdp.initial_left = self.spdp.initial_left.saturating_sub(1);
-            self.spdp.tell_everybody();
+            self.tell_everybody();
             limits::INITIAL_ANNOUNCEMENT_PERIOD
         } else {
-            self.spdp.tell_everybody();
-            self.tell_others();
+            self.tell_everybody();
+            self.spdp.others.get_or_insert(GuidPrefix::UNKNOWN);
+            self.tell_others(now);
             announcement_period(&self.config)
         };
         self.spdp.next_at = now + period;
@@ -222,18 +223,50 @@ impl Participant {
         self.queue_discovery();
     }
 
-    /// Those are told directly whom that does not reach: they have found this participant, as one of their initial peers, and
-    /// would forget it when they have heard nothing else for as long as its lease.
-    fn tell_others(&mut self) {
-        let Participant { spdp, database, config, .. } = self;
-        for (prefix, peer) in database.peers.iter() {
-            let is_told = |locator: &Locator| spdp.everybody.iter().any(|told| told.by_all() == *locator);
-            let hears_group = !is_routed(&peer.source, &config.addresses.interfaces)
-                && peer.data.metatraffic_multicast.iter().any(is_told);
-            if !hears_group && !peer.metatraffic.iter().any(is_told) {
-                spdp.tell(*prefix);
+    /// All are to be told, and directly those that were told that this participant leaves: the groups and the initial peers
+    /// need not lead to them.
+    fn tell_everybody(&mut self) {
+        self.spdp.untold = self.spdp.everybody.len();
+        let is_repeated = self.spdp.initial_left > 0;
+        self.spdp.stranded.take_told(is_repeated).into_iter().for_each(|prefix| self.tell(prefix));
+    }
+
+    /// This one is told directly.
+    pub(super) fn tell(&mut self, prefix: GuidPrefix) {
+        if let Some(peer) = self.database.peers.get_mut(&prefix) {
+            self.spdp.tell(peer);
+        }
+    }
+
+    /// Those are told directly whom an announcement does not reach: they have found this participant, as one of their initial
+    /// peers, and would forget it when they have heard nothing else for as long as its lease. The next step of it. *Cost*: a
+    /// look at [`limits::TELL_STEP`] peers, each O(log n) and O(initial peers).
+    pub(crate) fn tell_others(&mut self, now: Time) {
+        for _ in 0..limits::TELL_STEP {
+            let next = self.spdp.others.and_then(|after| self.database.peers.key_after(after));
+            self.spdp.others = next;
+            let Some(prefix) = next else { return };
+            if self.is_told_directly(now, prefix) {
+                self.tell(prefix);
+                self.queue_discovery();
             }
         }
+        self.timers.set(now, Timer::Others);
+    }
+
+    /// Does no announcement reach this one that is not for it alone? Who has answered nothing is not told again and again, as it
+    /// may not be there, but for somebody who has made it up: it is told when it announces itself, in
+    /// [`Participant::ask_again`].
+    fn is_told_directly(&self, now: Time, prefix: GuidPrefix) -> bool {
+        let Some(peer) = self.database.peer(prefix).filter(|peer| peer.silent_since.is_none()) else {
+            return false;
+        };
+        let is_told = |locator: &Locator| self.spdp.everybody.iter().any(|told| told.by_all() == *locator);
+        // Groups of a network that does not pass them on lead nowhere, whatever is announced.
+        let hears_group = peer.group_at.is_some_and(|at| at + peer.lease > now)
+            && !is_routed(&peer.source, &self.config.addresses.interfaces)
+            && peer.data.metatraffic_multicast.iter().any(is_told);
+        !hears_group && !peer.metatraffic.iter().any(is_told)
     }
 
     /// Tells everybody that this participant leaves; nothing is announced after it.
@@ -245,7 +278,7 @@ impl Participant {
         change.payload = key;
         self.spdp.next_at = Time::NEVER;
         self.spdp.everybody.extend(self.database.peers.values().flat_map(|peer| &peer.metatraffic));
-        self.spdp.tell_everybody();
+        self.tell_everybody();
         self.spdp.newcomers.clear();
         self.spdp.stranded.clear();
         self.queue_discovery();
@@ -261,6 +294,7 @@ impl Participant {
         kind: ChangeKind,
         payload: &[u8],
         key_hash: Option<InstanceHandle>,
+        traffic: Traffic,
     ) {
         if kind != ChangeKind::Alive {
             let named = key_hash.map(|InstanceHandle(bytes)| Guid::from_bytes(bytes));
@@ -272,9 +306,18 @@ impl Participant {
             }
             return;
         }
-        if self.is_said_again(now, source, payload) {
-            return;
+        if !self.is_said_again(now, source, payload) {
+            self.on_announcement(now, source, payload);
         }
+        if traffic == Traffic::MetaMulticast
+            && let Some(peer) = self.database.peers.get_mut(&source.prefix)
+        {
+            peer.group_at = Some(now);
+        }
+    }
+
+    /// A participant says of itself what it has not said before, or not from there.
+    fn on_announcement(&mut self, now: Time, source: &Source<'_>, payload: &[u8]) {
         let data = match ParticipantData::parse(payload, source.vendor) {
             Ok(data) => data,
             Err(reason) => return self.counters.malformed(reason),
@@ -301,7 +344,7 @@ impl Participant {
         let own = &self.config.addresses;
         // It may come by each of several networks. Whose announcement names no vendor is of the one that the message names.
         let is_alike = peer.data.vendor_id == source.vendor
-            && is_own(&peer.source, &own.interfaces) == is_own(&source.locator, &own.interfaces);
+            && lead_alike(&peer.source, &source.locator, &own.interfaces);
         if !is_alike || payload.is_empty() || peer.said != payload {
             return false;
         }
@@ -338,8 +381,6 @@ impl Participant {
             let Some((_, silent)) = self.database.silent.first().copied() else { return };
             self.remove_peer(now, silent, false);
         }
-        self.spdp.tell(prefix);
-        self.queue_discovery();
         let lease = lease(&data, true);
         let peer = Peer {
             kept_addresses: kept_addresses(&data, &metatraffic, &self.config.addresses),
@@ -347,6 +388,8 @@ impl Participant {
             metatraffic,
             unicast,
             source: *source,
+            group_at: None,
+            is_newcomer: false,
             said: said.to_vec(),
             lease,
             heard_at: now,
@@ -363,6 +406,8 @@ impl Participant {
         };
         self.database.peers.insert(prefix, peer);
         self.database.silent.insert((now, prefix));
+        self.tell(prefix);
+        self.queue_discovery();
         self.timers.set(now + lease, Timer::Lease(prefix));
         self.push_event(Event::ParticipantDiscovered(prefix));
         self.match_builtin_endpoints(now, prefix);
@@ -453,4 +498,83 @@ fn says_else(before: &ParticipantData, now: &ParticipantData) -> bool {
 fn announcement_period(config: &Config) -> Duration {
     let third = Duration(config.lease_duration.0.checked_div(3).unwrap_or(1).max(1));
     config.announcement_period.min(third)
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_port::Loopback;
+
+    use super::*;
+    use crate::TxClass;
+
+    /// How many are to be told directly.
+    fn newcomers(participant: &Participant) -> usize {
+        participant.spdp.newcomers.len()
+    }
+
+    /// Sends all that is to be sent. Returns to whom.
+    fn told(participant: &mut Participant, now: Time) -> Vec<Locator> {
+        let mut port = Loopback::new();
+        while participant.poll_transmit(now, &mut port, TxClass::Discovery, 8).more {}
+        std::iter::from_fn(|| port.take()).map(|(to, _)| to).collect()
+    }
+
+    #[test]
+    fn of_as_many_peers_as_there_may_be_some_are_seen_to_in_each_step() {
+        let address = |port| Locator::udp_v4([127, 0, 0, 1].into(), port);
+        let config =
+            Config { lease_duration: Duration::from_secs(90), ..Config::at(GuidPrefix([1; 12]), address(1)) };
+        let mut participant = Participant::new(config);
+        let prefix = |n: u16| {
+            let [high, low] = n.to_be_bytes();
+            GuidPrefix([high, low, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2])
+        };
+        let peers = 0..limits::PEERS as u16;
+        for n in peers.clone() {
+            let data = ParticipantData {
+                guid_prefix: prefix(n),
+                metatraffic_unicast: vec![address(10_000 + n)],
+                ..ParticipantData::default()
+            };
+            participant.note_peer(Time(0), data, &address(10_000 + n), &[]);
+        }
+        let all: Vec<Locator> = peers.clone().map(|n| address(10_000 + n)).collect();
+        assert!(told(&mut participant, Time(0)) == all, "in the order in which they came");
+        let mut now = Time(0);
+        let mut period = |participant: &mut Participant| {
+            now = now + Duration::from_secs(3);
+            let mut steps = 0;
+            loop {
+                let before = newcomers(participant);
+                if participant.on_timeout(now, 1) == 0 {
+                    break;
+                }
+                let more = newcomers(participant) - before;
+                assert!(more <= limits::TELL_STEP, "{more} in one step");
+                steps += usize::from(more > 0);
+            }
+            (steps, told(participant, now))
+        };
+        // The first ones are for all.
+        (0..limits::INITIAL_ANNOUNCEMENTS).for_each(|_| _ = period(&mut participant));
+        let (steps, of_silent) = period(&mut participant);
+        assert_eq!((steps, of_silent.len()), (0, 0), "nobody has answered");
+        peers.clone().for_each(|n| participant.note_answer(Time(0), prefix(n)));
+        let (steps, of_answering) = period(&mut participant);
+        assert_eq!(steps, limits::PEERS / limits::TELL_STEP);
+        assert!(of_answering == all);
+        (0..2).for_each(|_| participant.announce(Time(0)));
+        assert_eq!(newcomers(&participant), limits::PEERS, "each once");
+        participant.forget_participant(Time(0), prefix(7));
+        assert_eq!(newcomers(&participant), limits::PEERS - 1);
+        (0..limits::INITIAL_ANNOUNCEMENTS).for_each(|_| _ = period(&mut participant));
+        // It leaves in the midst of telling them.
+        let left = now + Duration::from_secs(3);
+        participant.on_timeout(left, 1);
+        assert_eq!(newcomers(&participant), limits::TELL_STEP);
+        participant.leave();
+        assert_eq!(told(&mut participant, left).len(), limits::PEERS - 1);
+        participant.on_timeout(left, usize::MAX);
+        assert_eq!(told(&mut participant, left), [], "nobody is told twice that it leaves");
+    }
 }

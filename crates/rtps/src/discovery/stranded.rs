@@ -126,6 +126,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use taut_base::{Duration, EntityId, GuidPrefix, Locator, SequenceNumber, Time, VendorId};
+    use taut_mem::Bytes;
     use taut_port::{Frame, Loopback, Traffic};
     use taut_wire::{Header, Payload, Submessage, Submessages};
 
@@ -229,24 +230,31 @@ mod tests {
 
         /// What each is told of this participant until then: to whom, whether it is there, and the number of the change.
         fn told_for(&mut self, time: Duration) -> Vec<(Locator, bool, SequenceNumber)> {
-            let (end, mut told) = (self.now + time, Vec::new());
+            let mut told = Vec::new();
+            for (to, datagram) in self.sent_for(time) {
+                let (_, rest) = Header::parse(&datagram).unwrap();
+                told.extend(Submessages::new(rest).filter_map(|submessage| match submessage.unwrap() {
+                    Submessage::Data(data) if data.writer_id == EntityId::SPDP_WRITER => {
+                        Some((to, matches!(data.payload, Payload::Data(_)), data.writer_sn))
+                    }
+                    _ => None,
+                }));
+            }
+            told
+        }
+
+        /// All that is sent until then.
+        fn sent_for(&mut self, time: Duration) -> Vec<(Locator, Bytes)> {
+            let (end, mut sent) = (self.now + time, Vec::new());
             loop {
                 self.participant.on_timeout(self.now, usize::MAX);
                 // Not all at once, as of many.
                 while self.participant.poll_transmit(self.now, &mut self.port, TxClass::Discovery, 1).more {}
-                while let Some((to, datagram)) = self.port.take() {
-                    let (_, rest) = Header::parse(&datagram).unwrap();
-                    told.extend(Submessages::new(rest).filter_map(|submessage| match submessage.unwrap() {
-                        Submessage::Data(data) if data.writer_id == EntityId::SPDP_WRITER => {
-                            Some((to, matches!(data.payload, Payload::Data(_)), data.writer_sn))
-                        }
-                        _ => None,
-                    }));
-                }
+                sent.extend(std::iter::from_fn(|| self.port.take()));
                 let next = self.participant.next_timeout().unwrap_or(Time::NEVER);
                 if next > end {
                     self.now = end;
-                    return told;
+                    return sent;
                 }
                 self.now = self.now.max(next);
             }
@@ -295,6 +303,19 @@ mod tests {
         let told = mover.told_for(time);
         let is_there = told.iter().filter(|of| of.0 == at(4, 4) && of.1).count();
         assert_eq!(is_there as u64, time.0 as u64 / Duration::from_secs(3).0 as u64);
+    }
+
+    /// Somebody may have made it up, to have what it is told go to the one whose address it has named.
+    #[test]
+    fn who_never_answers_hears_little_of_this_one_however_long_it_seems_to_be_there() {
+        let mut mover = mover();
+        mover.find(5, VendorId::UNKNOWN);
+        let mut sent = mover.sent_for(Duration::from_secs(99));
+        mover.hear(5, [&b"RTPS\x02\x05\x01\x10"[..], &[5; 12]].concat());
+        sent.extend(mover.sent_for(Duration::from_secs(99)));
+        assert!(mover.participant.database().peer(GuidPrefix([5; 12])).is_some(), "it seems to be there");
+        let told = sent.iter().filter(|(to, _)| *to == at(5, 5)).count();
+        assert!((1..=3).contains(&told), "{told} datagrams");
     }
 
     /// What this one is told, in this order, without what is said again.

@@ -19,7 +19,7 @@ use crate::writer::Writer;
 pub(crate) struct Outbound<'a> {
     pub spdp: &'a mut Spdp,
     pub builtin: &'a Builtin,
-    pub database: &'a Database,
+    pub database: &'a mut Database,
     pub writers: &'a mut Table<Writer>,
     pub readers: &'a mut Table<Reader>,
     pub timers: &'a mut Timers,
@@ -55,12 +55,14 @@ impl Outbound<'_> {
 
     /// Sends one participant all that it is owed. What is more than a turn waits behind what others are owed.
     fn send_to(&mut self, tx: &mut Tx<'_>, prefix: GuidPrefix, turn: &mut usize) {
-        let to = self.database.peer(prefix).map_or(&[][..], |peer| &peer.metatraffic);
+        let mut peer = self.database.peers.get_mut(&prefix);
+        let is_newcomer = self.spdp.take_newcomer(prefix, peer.as_deref_mut());
+        let to = peer.map_or(&[][..], |peer| &peer.metatraffic);
         if let Some(datagram) = to.iter().map(|to| tx.port.path_size(to)).min() {
             tx.message.set_limit(datagram.max(limits::DATAGRAM_MIN));
         }
         // Who does not know this participant yet has to, before it can listen to the rest.
-        if self.spdp.take_newcomer(prefix) && !to.is_empty() {
+        if is_newcomer && !to.is_empty() {
             self.spdp.write(tx, to);
         }
         for pair in self.builtin.pairs() {

@@ -56,6 +56,21 @@ fn an_address_of_a_kind_that_is_not_used_is_skipped_and_counted() {
     assert_eq!(participant.counters().unusable_locators, 6);
 }
 
+/// As over a VPN, whose address is one of many that the other participant has, and the only one that leads there from here.
+#[test]
+fn who_is_behind_a_router_is_reached_where_it_speaks_from() {
+    let mut participant = participant();
+    let [home, vpn] = [[192, 168, 0, 5], [100, 64, 0, 7]].map(|ip| Locator::udp_v4(ip.into(), 7410));
+    let said = Announcement { addresses: &[home, vpn], ..Announcement::of(OTHER) }.frame();
+    let mut now = Time(0);
+    for source in [vpn, home, vpn] {
+        now = now + limits::LOOK_REPEAT;
+        participant.on_frame(now, &Frame { source, ..said.clone() }, &mut Nowhere);
+        let peer = participant.database().peers().next().expect("it is known");
+        assert_eq!((&peer.metatraffic[..], &peer.unicast[..]), (&[source][..], &[source][..]));
+    }
+}
+
 #[test]
 fn a_property_that_is_too_long_is_left_out_and_counted() {
     let mut participant = participant();
