@@ -228,8 +228,7 @@ fn send_by_one(
     let socket = socket.with(how.mark, is_v4);
     let row = how.segment.map(SegmentSize::bytes);
     if let Some(each) = row.filter(|_| !how.cuts) {
-        send_each(socket, to, parts, each, how, stats);
-        return None;
+        return send_each(socket, to, parts, each, how, stats);
     }
     let errno = send_one(socket, to, parts, how, stats).err()?;
     Some(send_less(errno, socket, to, parts, how, stats))
@@ -255,7 +254,16 @@ fn send_less(
         send_each(socket, to, parts, segment.bytes(), how, stats);
         return reason;
     }
-    stats.send_errors.count(errno);
+    let mut met = errno;
+    // Of a socket that knows its way the kernel reports what an earlier datagram met, too, which a router could not pass
+    // on, and has not sent this one. From now on it cuts them.
+    if errno == libc::EMSGSIZE {
+        match send_one(socket, to, parts, how, stats) {
+            Ok(()) => return Refused::Narrow,
+            Err(errno) => met = errno,
+        }
+    }
+    stats.send_errors.count(met);
     Refused::Failed
 }
 
@@ -295,17 +303,19 @@ fn send_each(
     each: usize,
     how: &mut How<'_>,
     stats: &mut Stats,
-) {
+) -> Option<Refused> {
     let mut alone = How { segment: None, cuts: false, may_wait: how.may_wait, mark: how.mark };
     let slices: Vec<&[u8]> = parts.iter().map(|part| &**part).collect();
+    let mut refused = None;
     taut_port::split(&slices, each, |datagram| {
         gather::<MANY_PARTS>(datagram, |slices| {
             if let Err(errno) = send_one(socket, to, slices, &mut alone, stats) {
-                stats.send_errors.count(errno);
+                refused = Some(send_less(errno, socket, to, slices, &mut alone, stats));
             }
         });
     });
     how.may_wait = alone.may_wait;
+    refused
 }
 
 /// Sends one datagram or one row; at most one retry for each reason that can pass. Returns the number of an
