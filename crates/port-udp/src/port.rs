@@ -133,9 +133,9 @@ impl UdpPort {
     }
 
     /// Which interface reaches a peer whose address of IPv6 is of the link, for who knows it from elsewhere than by
-    /// hearing the peer. *Source*: RFC 4007 §6, the zone index.
+    /// hearing the peer, and whatever is heard later. *Source*: RFC 4007 §6, the zone index.
     pub fn set_link(&mut self, peer: Ipv6Addr, interface: u32) {
-        self.sender.learn_link(peer, interface);
+        self.sender.note_link(peer, |links| links.name(peer, interface));
     }
 
     /// The addresses that are used, with the network they are in.

@@ -34,10 +34,9 @@ impl SenderV6 {
 }
 
 impl Sender {
-    /// A peer whose address is of the link is reached by this interface.
-    pub(crate) fn learn_link(&mut self, peer: Ipv6Addr, interface: u32) {
-        let Some(v6) = &mut self.v6 else { return };
-        if v6.links.learn(peer, interface) {
+    /// Notes by which interface a peer is reached whose address is of the link: `note` says whether it is another one.
+    pub(crate) fn note_link(&mut self, peer: Ipv6Addr, note: impl FnOnce(&mut Links) -> bool) {
+        if self.v6.as_mut().is_some_and(|v6| note(&mut v6.links)) {
             self.paths.forget_one(peer.into());
         }
     }
