@@ -1,12 +1,13 @@
 //! The port of one participant: opened whole, then asked for its addresses and descriptors.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::{Ipv6Addr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::SockRef;
 use taut_base::{Locator, Result};
 use taut_port::Traffic;
 
+use crate::bound::bound;
 use crate::config::{DEFAULT_GROUP_V6, OTHER_GROUP_V6};
 use crate::ends::{Ends, Opening};
 use crate::mark;
@@ -82,10 +83,9 @@ impl UdpPort {
         // Without one, because a sandbox does not allow it, the interfaces stay those of the beginning.
         let watch = follows.then_some(watch);
         let watch = watch.and_then(|opened| opened.map_err(|errno| warnings.refused_watch(errno)).ok());
-        let (v4_address, v6_address) = unicast_addresses(&interfaces, watch.is_some());
-        let v6_address = v6.then_some(v6_address);
-        let critical = socket::open_critical(config, v4_address, v6_address)?;
-        let unicast = socket::open_unicast(config, v4_address, v6_address)?;
+        let (v4, v6) = bound(&interfaces, v6, watch.is_none());
+        let critical = socket::open_critical(config, v4, v6)?;
+        let unicast = socket::open_unicast(config, v4, v6)?;
         let sender = Sender::new(&unicast, config)?;
         let Unicast { index, v4, v6 } = unicast;
         let (v6_metatraffic, v6_user) = v6.map(|pair| (pair.metatraffic, pair.user)).unzip();
@@ -247,18 +247,4 @@ impl UdpPort {
             ..self.stats
         }
     }
-}
-
-/// Loopback only and for ever: nobody else shall reach it. Otherwise every address, as peers on this
-/// host may send to 127.0.0.1 whatever was announced, and others may come.
-fn unicast_addresses(interfaces: &[Interface], follows: bool) -> (Ipv4Addr, Ipv6Addr) {
-    let (mut v4, mut v6) = (Vec::new(), Vec::new());
-    for own in interfaces.iter().filter(|_| !follows && interfaces.iter().all(|own| own.loopback)) {
-        match own.address {
-            IpAddr::V4(address) => v4.push(address),
-            IpAddr::V6(address) => v6.push(address),
-        }
-    }
-    let v4 = if let [only] = v4[..] { only } else { Ipv4Addr::UNSPECIFIED };
-    (v4, if let [only] = v6[..] { only } else { Ipv6Addr::UNSPECIFIED })
 }
