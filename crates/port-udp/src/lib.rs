@@ -34,6 +34,7 @@ mod fan;
 mod follow;
 mod gather;
 mod group;
+mod group_sockets;
 mod interface;
 mod links;
 mod mark;

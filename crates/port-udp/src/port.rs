@@ -10,6 +10,7 @@ use taut_port::Traffic;
 use crate::bound::bound;
 use crate::config::{DEFAULT_GROUP_V6, OTHER_GROUP_V6};
 use crate::ends::{Ends, Opening};
+use crate::group_sockets;
 use crate::mark;
 use crate::netlink::Watch;
 use crate::receive::Receiver;
@@ -87,6 +88,8 @@ impl UdpPort {
         let critical = socket::open_critical(config, v4, v6)?;
         let unicast = socket::open_unicast(config, v4, v6)?;
         let sender = Sender::new(&unicast, config)?;
+        // Before groups are joined, as an interface that has none hears none either.
+        let to_groups = group_sockets::open(config, &mut interfaces, &mut warnings)?;
         let Unicast { index, v4, v6 } = unicast;
         let (v6_metatraffic, v6_user) = v6.map(|pair| (pair.metatraffic, pair.user)).unzip();
         let (domain_id, ports) = (config.domain_id, &config.ports);
@@ -119,7 +122,7 @@ impl UdpPort {
         };
         port.locate();
         // Now that it is known which interfaces take the groups.
-        port.sender.follow(config, &port.interfaces)?;
+        port.sender.follow(to_groups, &port.interfaces);
         Ok(port)
     }
 

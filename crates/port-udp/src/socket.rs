@@ -121,30 +121,25 @@ pub(crate) fn open_multicast(config: &UdpConfig, group: IpAddr, port: u16) -> Re
 }
 
 /// A socket for what leaves by one interface to a group.
-pub(crate) fn open_multicast_sender(config: &UdpConfig, interface: &Interface) -> Result<UdpSocket> {
+pub(crate) fn open_multicast_sender(config: &UdpConfig, interface: &Interface) -> io::Result<UdpSocket> {
     let address = interface.address;
-    let open = || -> io::Result<Socket> {
-        let socket = socket(address)?;
-        // Bound, so that the source is this address on loopback too, and no other address of the
-        // host can fill a queue that nobody reads.
-        socket.bind(&interface.socket_addr().into())?;
-        match address {
-            IpAddr::V4(address) => {
-                // By address, which needs no route; by index Linux would take the source from elsewhere.
-                socket.set_multicast_if_v4(&address)?;
-                socket.set_multicast_loop_v4(true)?;
-                socket.set_multicast_ttl_v4(u32::from(config.ttl))?;
-            }
-            IpAddr::V6(_) => {
-                socket.set_multicast_if_v6(interface.index)?;
-                socket.set_multicast_loop_v6(true)?;
-                socket.set_multicast_hops_v6(u32::from(config.ttl))?;
-            }
+    let socket = socket(address)?;
+    // Bound, so that the source is this address on loopback too, and no other address of the
+    // host can fill a queue that nobody reads.
+    socket.bind(&interface.socket_addr().into())?;
+    match address {
+        IpAddr::V4(address) => {
+            // By address, which needs no route; by index Linux would take the source from elsewhere.
+            socket.set_multicast_if_v4(&address)?;
+            socket.set_multicast_loop_v4(true)?;
+            socket.set_multicast_ttl_v4(u32::from(config.ttl))?;
         }
-        Ok(socket)
-    };
-    let socket =
-        open().map_err(|error| refused(format!("multicast by {} ({address})", interface.name), error))?;
+        IpAddr::V6(_) => {
+            socket.set_multicast_if_v6(interface.index)?;
+            socket.set_multicast_loop_v6(true)?;
+            socket.set_multicast_hops_v6(u32::from(config.ttl))?;
+        }
+    }
     let _ = socket.set_send_buffer_size(config.send_buffer);
     let _ = socket.set_recv_buffer_size(0);
     mark::set_first(&socket, address, config.dscp);

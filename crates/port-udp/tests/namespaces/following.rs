@@ -194,3 +194,48 @@ fn a_refused_membership_is_warned_of_once() {
         assert_eq!(await_frames(&mut port, Traffic::Meta, 2).len(), 2, "by each of them");
     });
 }
+
+/// As one in a VRF, whose addresses are known to another table of routes only.
+#[test]
+fn an_interface_that_takes_no_socket_keeps_no_other_from_being_used() {
+    alone("an_interface_that_takes_no_socket_keeps_no_other_from_being_used", || {
+        for n in [1, 2] {
+            ip(&format!("link add taut{n} type veth peer name end{n}"));
+            ip(&format!("link set end{n} up"));
+            ip(&format!("addr add 10.77.4{n}.1/24 dev taut{n}"));
+            ip(&format!("link set taut{n} up"));
+            await_up(&format!("taut{n}"));
+        }
+        let local = |what: &str| ip(&format!("route {what} local 10.77.42.1 dev taut2 table local"));
+        local("del");
+        let mut port = open(&domain_zero(&["taut1", "taut2"]));
+        let warnings = port.take_warnings();
+        let [text] = &warnings[..] else { panic!("one warning: {warnings:?}") };
+        assert!(text.starts_with("no multicast on taut2"), "{text}");
+        assert!(text.contains("os error 99") && text.contains("`ip vrf exec VRF PROGRAM`"), "{text}");
+        let leaves_by = |port: &mut UdpPort, count: usize| {
+            let group = port.metatraffic_multicast()[..1].to_vec();
+            let before = port.stats().datagrams_out;
+            port.send(&group, &[b"to all"]);
+            let stats = port.stats();
+            assert_eq!((stats.datagrams_out - before, stats.send_errors.total()), (count as u64, 0));
+            assert_eq!(await_frames(port, Traffic::Meta, count).len(), count);
+            let uses: Vec<_> = port.interfaces().iter().map(|own| own.multicast).collect();
+            assert_eq!(uses, [true, count == 2]);
+        };
+        leaves_by(&mut port, 1);
+        // What the kernel tells of is another change: of tables it does not.
+        let follow = |port: &mut UdpPort, alias: &str| {
+            ip(&format!("link set taut1 alias {alias}"));
+            follow(port).unwrap()
+        };
+        assert!(!follow(&mut port, "a"), "nothing new");
+        local("add");
+        assert!(follow(&mut port, "b"));
+        leaves_by(&mut port, 2);
+        local("del");
+        assert!(follow(&mut port, "c"));
+        leaves_by(&mut port, 1);
+        assert_eq!(port.take_warnings(), [""; 0], "once for an interface");
+    });
+}
