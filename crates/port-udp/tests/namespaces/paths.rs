@@ -9,7 +9,7 @@ use taut_port::{Frame, Port, Traffic};
 use taut_port_udp::{Ipv6, UdpConfig, UdpPort};
 
 use crate::common::{LIMIT, assert_silent, await_frames, await_readable, open};
-use crate::{alone, await_up, domain_zero, follow, in_namespace, ip, ip_of, join};
+use crate::{alone, await_own, await_up, domain_zero, follow, in_namespace, ip, ip_of, join};
 
 /// Sends a row, and says what came of it and how many calls it took to send and to receive.
 fn row(port: &mut UdpPort, to: &[Locator], each: usize, datagrams: usize) -> (Vec<Frame>, u64, u64) {
@@ -79,6 +79,7 @@ fn one_path_that_is_narrow_does_not_cut_the_rows_of_others() {
         ip("link set taut1 up");
         ip("link set taut1 mtu 1450");
         await_up("taut1");
+        await_own("fd00:77:4::1");
         ip("route add 10.77.5.0/24 dev taut1 mtu 1400");
         ip("route add fd00:77:5::/64 dev taut1 mtu 1400");
         let mut port = open(&UdpConfig { ipv6: Ipv6::On, ..UdpConfig::default() });
