@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use taut_base::Result;
 
 use crate::netlink::Watch;
-use crate::{Multicast, UdpPort, interface};
+use crate::{Multicast, UdpPort, group_sockets, interface};
 
 impl UdpPort {
     /// A descriptor that is readable when interfaces have changed: then call [`UdpPort::hear_changes`], and
@@ -48,7 +48,8 @@ impl UdpPort {
     /// participant where; then locators and interfaces are to be asked for again, and warnings at any rate.
     ///
     /// *Errors*: `Error` or `BadParameter` if no interface can be used; the port stays as it was until the next
-    /// call: after the next change or, as the system may have refused for a moment, a while. *Cost*: tens of syscalls.
+    /// call: after the next change or, as the system may have refused for a moment, a while. *Cost*: tens of syscalls, and
+    /// eight for each interface.
     pub fn follow(&mut self) -> Result<bool> {
         if self.watch.is_none() {
             return Ok(false);
@@ -66,12 +67,14 @@ impl UdpPort {
             // Addresses of IPv6 that are not ready: the kernel tells when they are.
             return Ok(false);
         }
-        // Only now: what nothing can be done about yet is still lost at the next call.
-        let lost = self.watch.as_mut().map(Watch::take_lost).unwrap_or_default();
         if self.config.multicast == Multicast::Never {
             found.iter_mut().for_each(|own| own.multicast = false);
         }
         self.warnings.follow(&found);
+        // Each time, as whether an interface takes one cannot be seen otherwise.
+        let to_groups = group_sockets::open(&self.config, &mut found, &mut self.warnings)?;
+        // Only now: what nothing can be done about yet is still lost at the next call.
+        let lost = self.watch.as_mut().map(Watch::take_lost).unwrap_or_default();
         for ends in [&mut self.metatraffic, &mut self.user] {
             for group in &mut ends.groups {
                 if let Some(socket) = self.receiver.socket(group.socket) {
@@ -81,7 +84,7 @@ impl UdpPort {
         }
         let touched = found.iter().any(|own| lost.has(own.index, own.address));
         if stale || touched || found != self.interfaces {
-            self.sender.follow(&self.config, &found)?;
+            self.sender.follow(to_groups, &found);
             self.interfaces = found;
             self.locate();
             self.stale = false;

@@ -150,13 +150,30 @@ pub(crate) fn is_of_link(ip: IpAddr) -> bool {
 
 /// Gives them their numbers. An address of IPv6 that cannot be used yet, as the kernel still asks whether another
 /// host has it, is left out: the kernel tells when it can.
+///
+/// *Errors*: whatever else the system refuses.
 fn number(mut chosen: Vec<Interface>) -> Result<Vec<Interface>> {
     for interface in &mut chosen {
         interface.index = nix::net::if_::if_nametoindex(interface.name.as_str())
             .map_err(|errno| refused(format!("if_nametoindex {}", interface.name), errno.into()))?;
     }
-    chosen.retain(|own| own.address.is_ipv4() || UdpSocket::bind(own.socket_addr()).is_ok());
-    Ok(chosen)
+    let mut usable = Vec::new();
+    for own in chosen {
+        if own.address.is_ipv4() || is_ready(&own)? {
+            usable.push(own);
+        }
+    }
+    Ok(usable)
+}
+
+/// Can the address be used yet?
+fn is_ready(own: &Interface) -> Result<bool> {
+    match UdpSocket::bind(own.socket_addr()) {
+        Ok(_) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::EADDRNOTAVAIL) => Ok(false),
+        // As no descriptor is left: that says nothing of the address.
+        Err(error) => Err(refused(format!("bind {}", own.socket_addr()), error)),
+    }
 }
 
 impl Interface {

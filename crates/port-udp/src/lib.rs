@@ -9,7 +9,8 @@
 //! Without a choice a participant uses every interface that is up and has an address, and the
 //! loopback interface only if there is no other. IPv6 has sockets of its own beside those of IPv4, at the
 //! same ports; they are opened only if IPv6 is used ([`Ipv6`]). Asked for loopback only, it cannot be reached
-//! from outside of the host: its unicast sockets are then bound to 127.0.0.1. Otherwise they are
+//! from outside of the host: its unicast sockets are then bound to 127.0.0.1 and ::1, or, where loopback has
+//! other addresses, take only what comes by it. Otherwise they are
 //! bound to every address, because peers on the same host may shorten the way to 127.0.0.1.
 //!
 //! # When interfaces change
@@ -25,6 +26,7 @@
 //! socket that has been quiet is read by one `recvfrom` for each time that it is readable. A driver that sleeps pays
 //! `epoll_wait`, one receive and one send for each round of a ping-pong; one that looks receives by that ([`Direct`]).
 
+mod bound;
 mod config;
 mod direct;
 mod ends;
@@ -32,6 +34,7 @@ mod fan;
 mod follow;
 mod gather;
 mod group;
+mod group_sockets;
 mod interface;
 mod links;
 mod mark;

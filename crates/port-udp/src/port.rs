@@ -1,14 +1,16 @@
 //! The port of one participant: opened whole, then asked for its addresses and descriptors.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::{Ipv6Addr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::SockRef;
 use taut_base::{Locator, Result};
 use taut_port::Traffic;
 
+use crate::bound::bound;
 use crate::config::{DEFAULT_GROUP_V6, OTHER_GROUP_V6};
 use crate::ends::{Ends, Opening};
+use crate::group_sockets;
 use crate::mark;
 use crate::netlink::Watch;
 use crate::receive::Receiver;
@@ -82,11 +84,12 @@ impl UdpPort {
         // Without one, because a sandbox does not allow it, the interfaces stay those of the beginning.
         let watch = follows.then_some(watch);
         let watch = watch.and_then(|opened| opened.map_err(|errno| warnings.refused_watch(errno)).ok());
-        let (v4_address, v6_address) = unicast_addresses(&interfaces, watch.is_some());
-        let v6_address = v6.then_some(v6_address);
-        let critical = socket::open_critical(config, v4_address, v6_address)?;
-        let unicast = socket::open_unicast(config, v4_address, v6_address)?;
+        let (v4, v6) = bound(&interfaces, v6, watch.is_none());
+        let critical = socket::open_critical(config, v4, v6)?;
+        let unicast = socket::open_unicast(config, v4, v6)?;
         let sender = Sender::new(&unicast, config)?;
+        // Before groups are joined, as an interface that has none hears none either.
+        let to_groups = group_sockets::open(config, &mut interfaces, &mut warnings)?;
         let Unicast { index, v4, v6 } = unicast;
         let (v6_metatraffic, v6_user) = v6.map(|pair| (pair.metatraffic, pair.user)).unzip();
         let (domain_id, ports) = (config.domain_id, &config.ports);
@@ -119,7 +122,7 @@ impl UdpPort {
         };
         port.locate();
         // Now that it is known which interfaces take the groups.
-        port.sender.follow(config, &port.interfaces)?;
+        port.sender.follow(to_groups, &port.interfaces);
         Ok(port)
     }
 
@@ -133,9 +136,9 @@ impl UdpPort {
     }
 
     /// Which interface reaches a peer whose address of IPv6 is of the link, for who knows it from elsewhere than by
-    /// hearing the peer. *Source*: RFC 4007 §6, the zone index.
+    /// hearing the peer, and whatever is heard later. *Source*: RFC 4007 §6, the zone index.
     pub fn set_link(&mut self, peer: Ipv6Addr, interface: u32) {
-        self.sender.learn_link(peer, interface);
+        self.sender.note_link(peer, |links| links.name(peer, interface));
     }
 
     /// The addresses that are used, with the network they are in.
@@ -247,18 +250,4 @@ impl UdpPort {
             ..self.stats
         }
     }
-}
-
-/// Loopback only and for ever: nobody else shall reach it. Otherwise every address, as peers on this
-/// host may send to 127.0.0.1 whatever was announced, and others may come.
-fn unicast_addresses(interfaces: &[Interface], follows: bool) -> (Ipv4Addr, Ipv6Addr) {
-    let (mut v4, mut v6) = (Vec::new(), Vec::new());
-    for own in interfaces.iter().filter(|_| !follows && interfaces.iter().all(|own| own.loopback)) {
-        match own.address {
-            IpAddr::V4(address) => v4.push(address),
-            IpAddr::V6(address) => v6.push(address),
-        }
-    }
-    let v4 = if let [only] = v4[..] { only } else { Ipv4Addr::UNSPECIFIED };
-    (v4, if let [only] = v6[..] { only } else { Ipv6Addr::UNSPECIFIED })
 }

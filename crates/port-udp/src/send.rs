@@ -2,7 +2,7 @@
 //! datagrams is one call as well, which the kernel or the network card cuts (UDP_SEGMENT).
 
 use std::io::IoSlice;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 
 use nix::errno::Errno;
@@ -12,10 +12,11 @@ use socket2::{MsgHdr, SockAddr, SockRef};
 use taut_base::{Locator, Result};
 
 use crate::gather::{MANY_PARTS, gather};
+use crate::group_sockets::GroupSockets;
 use crate::mark::Marked;
 use crate::path_size::PathSizes;
 use crate::send_v6::SenderV6;
-use crate::socket::{self, Unicast, refused};
+use crate::socket::{Unicast, refused};
 use crate::stats::Stats;
 use crate::sys::SegmentSize;
 use crate::ways::Ways;
@@ -32,8 +33,7 @@ pub(crate) struct Sender {
     pub(crate) unicast: Marked,
     /// Those of IPv4 that are sent to most, one by one: what goes there comes from another port.
     ways: Ways,
-    /// One for each interface, with its address.
-    multicast: Vec<(IpAddr, Marked)>,
+    multicast: GroupSockets,
     /// What is to be marked how.
     pub(crate) marks: Vec<(i32, u8)>,
     pub(crate) first_mark: u8,
@@ -66,17 +66,18 @@ impl Sender {
         })
     }
 
-    /// Sends to groups by these interfaces from now on.
-    pub(crate) fn follow(&mut self, config: &UdpConfig, interfaces: &[Interface]) -> Result<()> {
-        self.multicast = open_multicast(config, interfaces.iter().filter(|own| own.address.is_ipv4()))?;
-        if let Some(v6) = &mut self.v6 {
-            v6.follow(config, interfaces)?;
+    /// Sends to groups from now on by those of these sockets whose interfaces use multicast.
+    pub(crate) fn follow(&mut self, mut sockets: GroupSockets, interfaces: &[Interface]) {
+        sockets.retain(|(address, _)| interfaces.iter().any(|own| own.multicast && own.address == *address));
+        let (v4, v6) = sockets.into_iter().partition(|(address, _)| address.is_ipv4());
+        self.multicast = v4;
+        if let Some(sender) = &mut self.v6 {
+            sender.follow(v6, interfaces);
         }
         self.paths.follow(interfaces);
         self.ways.forget();
         // Kernels before 4.18 do not know it, and would send a row as one datagram.
         self.cuts_rows = getsockopt(&self.unicast.socket, sockopt::UdpGsoSegment).is_ok();
-        Ok(())
     }
 
     #[cfg(test)]
@@ -228,8 +229,7 @@ fn send_by_one(
     let socket = socket.with(how.mark, is_v4);
     let row = how.segment.map(SegmentSize::bytes);
     if let Some(each) = row.filter(|_| !how.cuts) {
-        send_each(socket, to, parts, each, how, stats);
-        return None;
+        return send_each(socket, to, parts, each, how, stats);
     }
     let errno = send_one(socket, to, parts, how, stats).err()?;
     Some(send_less(errno, socket, to, parts, how, stats))
@@ -255,38 +255,27 @@ fn send_less(
         send_each(socket, to, parts, segment.bytes(), how, stats);
         return reason;
     }
-    stats.send_errors.count(errno);
+    let mut met = errno;
+    // Of a socket that knows its way the kernel reports what an earlier datagram met, too, which a router could not pass
+    // on, and has not sent this one. From now on it cuts them.
+    if errno == libc::EMSGSIZE {
+        match send_one(socket, to, parts, how, stats) {
+            Ok(()) => return Refused::Narrow,
+            Err(errno) => met = errno,
+        }
+    }
+    stats.send_errors.count(met);
     Refused::Failed
 }
 
 /// The sockets that a group is sent to by: that of the interface which it names, if there is one, or all of them.
-fn by_interface<'a>(
-    all: &'a mut [(IpAddr, Marked)],
-    group: &Locator,
-) -> impl Iterator<Item = &'a mut Marked> {
+fn by_interface<'a>(all: &'a mut GroupSockets, group: &Locator) -> impl Iterator<Item = &'a mut Marked> {
     let only = group.interface().and_then(|by| all.iter().position(|(own, _)| *own == by));
     let by = only.map_or(0..all.len(), |only| only..only + 1);
     all[by].iter_mut().map(|(_, socket)| socket)
 }
 
-/// A socket for each of these interfaces that uses multicast, with the first address of the interface.
-pub(crate) fn open_multicast<'a>(
-    config: &UdpConfig,
-    interfaces: impl Iterator<Item = &'a Interface>,
-) -> Result<Vec<(IpAddr, Marked)>> {
-    let mut by_index: Vec<u32> = Vec::new();
-    let mut multicast = Vec::new();
-    for interface in interfaces.filter(|interface| interface.multicast) {
-        if !by_index.contains(&interface.index) {
-            by_index.push(interface.index);
-            let socket = Marked::new(socket::open_multicast_sender(config, interface)?, config.dscp);
-            multicast.push((interface.address, socket));
-        }
-    }
-    Ok(multicast)
-}
-
-/// Sends a row, datagram by datagram.
+/// Sends a row, datagram by datagram. Returns why the last one was refused that was.
 #[inline(never)]
 fn send_each(
     socket: &UdpSocket,
@@ -295,17 +284,19 @@ fn send_each(
     each: usize,
     how: &mut How<'_>,
     stats: &mut Stats,
-) {
+) -> Option<Refused> {
     let mut alone = How { segment: None, cuts: false, may_wait: how.may_wait, mark: how.mark };
     let slices: Vec<&[u8]> = parts.iter().map(|part| &**part).collect();
+    let mut refused = None;
     taut_port::split(&slices, each, |datagram| {
         gather::<MANY_PARTS>(datagram, |slices| {
             if let Err(errno) = send_one(socket, to, slices, &mut alone, stats) {
-                stats.send_errors.count(errno);
+                refused = Some(send_less(errno, socket, to, slices, &mut alone, stats));
             }
         });
     });
     how.may_wait = alone.may_wait;
+    refused
 }
 
 /// Sends one datagram or one row; at most one retry for each reason that can pass. Returns the number of an

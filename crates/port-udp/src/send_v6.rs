@@ -1,21 +1,21 @@
 //! Datagrams that leave over IPv6.
 
 use std::io::IoSlice;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv6Addr, SocketAddr};
 
-use taut_base::{Locator, Result};
+use taut_base::Locator;
 
+use crate::Interface;
+use crate::group_sockets::GroupSockets;
 use crate::interface::is_of_link;
 use crate::links::Links;
 use crate::mark::Marked;
-use crate::send::{How, Refused, Sender, open_multicast, send_by};
+use crate::send::{How, Refused, Sender, send_by};
 use crate::stats::Stats;
-use crate::{Interface, UdpConfig};
 
 pub(crate) struct SenderV6 {
     pub(crate) unicast: Marked,
-    /// One for each interface.
-    multicast: Vec<(IpAddr, Marked)>,
+    multicast: GroupSockets,
     /// By which interface peers are reached whose addresses are of the link.
     links: Links,
 }
@@ -25,19 +25,16 @@ impl SenderV6 {
         SenderV6 { unicast, multicast: Vec::new(), links: Links::default() }
     }
 
-    pub(crate) fn follow(&mut self, config: &UdpConfig, interfaces: &[Interface]) -> Result<()> {
-        let v6 = || interfaces.iter().filter(|own| own.address.is_ipv6());
-        self.multicast = open_multicast(config, v6())?;
-        self.links.follow(v6());
-        Ok(())
+    pub(crate) fn follow(&mut self, sockets: GroupSockets, interfaces: &[Interface]) {
+        self.multicast = sockets;
+        self.links.follow(interfaces.iter().filter(|own| own.address.is_ipv6()));
     }
 }
 
 impl Sender {
-    /// A peer whose address is of the link is reached by this interface.
-    pub(crate) fn learn_link(&mut self, peer: Ipv6Addr, interface: u32) {
-        let Some(v6) = &mut self.v6 else { return };
-        if v6.links.learn(peer, interface) {
+    /// Notes by which interface a peer is reached whose address is of the link: `note` says whether it is another one.
+    pub(crate) fn note_link(&mut self, peer: Ipv6Addr, note: impl FnOnce(&mut Links) -> bool) {
+        if self.v6.as_mut().is_some_and(|v6| note(&mut v6.links)) {
             self.paths.forget_one(peer.into());
         }
     }

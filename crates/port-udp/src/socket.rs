@@ -1,13 +1,14 @@
 //! Opening sockets: which options, which ports, which words when the kernel refuses.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 use taut_base::{Error, Result};
 use taut_port::PortError;
 
+use crate::bound::Bound;
 use crate::config::LAST_PARTICIPANT_INDEX;
 use crate::mark;
 use crate::{Interface, UdpConfig};
@@ -28,14 +29,14 @@ pub(crate) struct Unicast {
 /// The unicast sockets, at the ports of the asked for index, of the first free one, or, when all
 /// are taken, at ports of the kernel's choice: so the host has no limit of participants. Peers
 /// learn the ports from discovery; only peers that guess ports (unicast initial peers) miss them.
-pub(crate) fn open_unicast(config: &UdpConfig, v4: Ipv4Addr, v6: Option<Ipv6Addr>) -> Result<Unicast> {
+pub(crate) fn open_unicast(config: &UdpConfig, v4: Bound, v6: Option<Bound>) -> Result<Unicast> {
     let (first, last) = match config.participant_index {
         Some(index) => (index, index),
         None => (0, LAST_PARTICIPANT_INDEX),
     };
     let bind = |ports| -> std::result::Result<(Pair, Option<Pair>), (SocketAddr, io::Error)> {
-        let pair = bind_pair(config, v4.into(), ports)?;
-        Ok((pair, v6.map(|v6| bind_pair(config, v6.into(), ports)).transpose()?))
+        let pair = bind_pair(config, v4, ports)?;
+        Ok((pair, v6.map(|v6| bind_pair(config, v6, ports)).transpose()?))
     };
     for index in first..=last {
         let Some(ports) = config.ports.unicast(config.domain_id, index) else { break };
@@ -52,12 +53,12 @@ pub(crate) fn open_unicast(config: &UdpConfig, v4: Ipv4Addr, v6: Option<Ipv6Addr
 /// The sockets at the critical port, of IPv4 and IPv6, if there is one.
 pub(crate) fn open_critical(
     config: &UdpConfig,
-    v4: Ipv4Addr,
-    v6: Option<Ipv6Addr>,
+    v4: Bound,
+    v6: Option<Bound>,
 ) -> Result<Option<(UdpSocket, Option<UdpSocket>)>> {
     let Some(port) = config.critical_port else { return Ok(None) };
-    let open = |address: IpAddr| {
-        bind(config, SocketAddr::new(address, port.get())).map_err(|(address, source)| {
+    let open = |to: Bound| {
+        bind(config, to, port.get()).map_err(|(address, source)| {
             let remedy = match source.kind() {
                 io::ErrorKind::AddrInUse => {
                     "another program holds the critical port (`ss -ulpn` names it): stop it, or choose another port"
@@ -67,23 +68,25 @@ pub(crate) fn open_critical(
             Error::Error(PortError { call: format!("bind {address}"), source, remedy }.to_string())
         })
     };
-    Ok(Some((open(v4.into())?, v6.map(|v6| open(v6.into())).transpose()?)))
+    Ok(Some((open(v4)?, v6.map(open).transpose()?)))
 }
 
 /// Both, or the address that failed and why.
 fn bind_pair(
     config: &UdpConfig,
-    address: IpAddr,
+    to: Bound,
     (metatraffic, user): (u16, u16),
 ) -> std::result::Result<Pair, (SocketAddr, io::Error)> {
-    let bind = |port| bind(config, SocketAddr::new(address, port));
+    let bind = |port| bind(config, to, port);
     Ok(Pair { metatraffic: bind(metatraffic)?, user: bind(user)? })
 }
 
 /// A socket that has this address, or the address and why not. Never shared: a datagram has one participant.
-fn bind(config: &UdpConfig, address: SocketAddr) -> std::result::Result<UdpSocket, (SocketAddr, io::Error)> {
+fn bind(config: &UdpConfig, to: Bound, port: u16) -> std::result::Result<UdpSocket, (SocketAddr, io::Error)> {
+    let address = SocketAddr::new(to.address, port);
     let failed = |error| (address, error);
     let socket = socket(address.ip()).map_err(failed)?;
+    to.restrict(&socket).map_err(failed)?;
     socket.bind(&address.into()).map_err(failed)?;
     set_buffers(&socket, config);
     mark::set_first(&socket, address.ip(), config.dscp);
@@ -118,30 +121,25 @@ pub(crate) fn open_multicast(config: &UdpConfig, group: IpAddr, port: u16) -> Re
 }
 
 /// A socket for what leaves by one interface to a group.
-pub(crate) fn open_multicast_sender(config: &UdpConfig, interface: &Interface) -> Result<UdpSocket> {
+pub(crate) fn open_multicast_sender(config: &UdpConfig, interface: &Interface) -> io::Result<UdpSocket> {
     let address = interface.address;
-    let open = || -> io::Result<Socket> {
-        let socket = socket(address)?;
-        // Bound, so that the source is this address on loopback too, and no other address of the
-        // host can fill a queue that nobody reads.
-        socket.bind(&interface.socket_addr().into())?;
-        match address {
-            IpAddr::V4(address) => {
-                // By address, which needs no route; by index Linux would take the source from elsewhere.
-                socket.set_multicast_if_v4(&address)?;
-                socket.set_multicast_loop_v4(true)?;
-                socket.set_multicast_ttl_v4(u32::from(config.ttl))?;
-            }
-            IpAddr::V6(_) => {
-                socket.set_multicast_if_v6(interface.index)?;
-                socket.set_multicast_loop_v6(true)?;
-                socket.set_multicast_hops_v6(u32::from(config.ttl))?;
-            }
+    let socket = socket(address)?;
+    // Bound, so that the source is this address on loopback too, and no other address of the
+    // host can fill a queue that nobody reads.
+    socket.bind(&interface.socket_addr().into())?;
+    match address {
+        IpAddr::V4(address) => {
+            // By address, which needs no route; by index Linux would take the source from elsewhere.
+            socket.set_multicast_if_v4(&address)?;
+            socket.set_multicast_loop_v4(true)?;
+            socket.set_multicast_ttl_v4(u32::from(config.ttl))?;
         }
-        Ok(socket)
-    };
-    let socket =
-        open().map_err(|error| refused(format!("multicast by {} ({address})", interface.name), error))?;
+        IpAddr::V6(_) => {
+            socket.set_multicast_if_v6(interface.index)?;
+            socket.set_multicast_loop_v6(true)?;
+            socket.set_multicast_hops_v6(u32::from(config.ttl))?;
+        }
+    }
     let _ = socket.set_send_buffer_size(config.send_buffer);
     let _ = socket.set_recv_buffer_size(0);
     mark::set_first(&socket, address, config.dscp);

@@ -47,19 +47,35 @@ impl Warnings {
 
     /// The interface does not take the membership of a group.
     pub(crate) fn refused_group(&mut self, interface: &Interface, group: IpAddr, source: io::Error) {
+        let option = if group.is_ipv4() { "IP_ADD_MEMBERSHIP" } else { "IPV6_JOIN_GROUP" };
+        let call = format!("setsockopt {option} {group} on {}", interface.name);
+        let remedy = remedy(group, &source);
+        self.refused_multicast(interface, PortError { call, source, remedy });
+    }
+
+    /// The interface does not take a socket for what goes to groups.
+    pub(crate) fn refused_sender(&mut self, interface: &Interface, source: io::Error) {
+        let call = format!("socket to send to groups from {} on {}", interface.address, interface.name);
+        let remedy = match source.raw_os_error() {
+            Some(libc::EADDRNOTAVAIL) => {
+                "the address has just gone, or the interface is in a VRF: start the program there then, `ip vrf exec VRF \
+                 PROGRAM`"
+            }
+            _ => remedy(interface.address, &source),
+        };
+        self.refused_multicast(interface, PortError { call, source, remedy });
+    }
+
+    fn refused_multicast(&mut self, interface: &Interface, error: PortError) {
         // One that has gone since it was found; the kernel tells of that, too.
-        if source.raw_os_error() == Some(libc::ENODEV) || self.told.contains(&interface.index) {
+        if error.source.raw_os_error() == Some(libc::ENODEV) || self.told.contains(&interface.index) {
             return;
         }
         self.told.push(interface.index);
         let name = &interface.name;
-        let option = if group.is_ipv4() { "IP_ADD_MEMBERSHIP" } else { "IPV6_JOIN_GROUP" };
-        let call = format!("setsockopt {option} {group} on {name}");
-        let remedy = remedy(group, &source);
         self.add(format!(
             "no multicast on {name}, where samples come and go by unicast only, and hosts are found only if a `peer` names \
-             them: {}",
-            PortError { call, source, remedy }
+             them: {error}"
         ));
     }
 

@@ -71,9 +71,10 @@ pub struct Config {
     pub name: String,
     /// Bytes for the peers (USER_DATA). *Range*: up to 60,000.
     pub user_data: Vec<u8>,
-    /// How long peers remember the participant without a sign of life. *Range*: above `announcement_period`.
+    /// How long peers remember the participant without a sign of life. *Range*: from 30 ms on, and above
+    /// `announcement_period`.
     pub lease_duration: Duration,
-    /// The time between announcements. *Range*: from 10 ms on; a third of the lease is usual.
+    /// The time between announcements; a third of the lease where that is shorter. *Range*: from 10 ms on.
     pub announcement_period: Duration,
     /// Bytes of the sockets' receive buffers to ask for. *Range*: 4,096 to 1 GiB.
     pub receive_buffer: usize,

@@ -352,7 +352,7 @@ fn what_a_program_sets_is_refused_as_it_is_in_a_file() {
         (Config { lease_duration: second, ..base() }, "announcement_period is 3s and lease_duration 1s"),
         (
             Config { lease_duration: Duration::ZERO, ..base() },
-            "lease_duration is \"0us\": it takes a time above `announcement_period`",
+            "lease_duration is \"0us\": it takes a time of `30ms` or more and above `announcement_period`",
         ),
         (Config { announcement_period: Duration(-1), ..base() }, "announcement_period is "),
         (

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use taut_base::{Error, Locator, Result};
-use taut_port_udp::{UdpConfig, UdpPort};
+use taut_port_udp::{Interface, UdpConfig, UdpPort};
 
 /// Participants per host that an initial peer without a port is asked for, by index.
 const INITIAL_PEER_INDEXES: u32 = 10;
@@ -20,7 +20,7 @@ pub(crate) fn resolve(
     port: &mut UdpPort,
     by_frames: bool,
 ) -> Result<Vec<Locator>> {
-    let uses_v6 = port.uses_ipv6();
+    let uses = (uses_v4(port.interfaces()), port.uses_ipv6());
     let mut locators = Vec::new();
     for peer in peers {
         let (host, named) = parse(peer)?;
@@ -30,7 +30,7 @@ pub(crate) fn resolve(
                  [fd00::7]:7410"
             ))
         })?;
-        let found = if by_frames { found.collect() } else { chosen(peer, found.collect(), uses_v6)? };
+        let found = if by_frames { found.collect() } else { chosen(peer, found.collect(), uses)? };
         for mut address in found {
             if let SocketAddr::V6(v6) = address
                 && v6.scope_id() != 0
@@ -84,14 +84,26 @@ fn parse(peer: &str) -> Result<(&str, Option<u16>)> {
     }
 }
 
-/// Of the addresses of a peer those of IPv4, and those of IPv6 if there are no others and it is used.
-fn chosen(peer: &str, found: Vec<SocketAddr>, uses_v6: bool) -> Result<Vec<SocketAddr>> {
-    let (v4, v6): (Vec<_>, Vec<_>) = found.into_iter().partition(SocketAddr::is_ipv4);
-    match (v4.is_empty(), uses_v6) {
-        (false, _) => Ok(v4),
-        (true, true) => Ok(v6),
-        (true, false) => Err(Error::BadParameter(format!(
-            "initial peer {peer:?} is reached by IPv6 only, which this participant does not use: set ipv6 to \"on\""
+/// Does IPv4 lead to other hosts, or to this one if nothing does?
+fn uses_v4(interfaces: &[Interface]) -> bool {
+    let none_is_far = interfaces.iter().all(|own| own.loopback);
+    interfaces.iter().any(|own| own.address.is_ipv4() && (none_is_far || !own.loopback))
+}
+
+/// Of the addresses of a peer those of the kinds that are used, of IPv4 and IPv6, IPv4 first: which of them it has sockets for its
+/// name does not tell. If there are none, those of IPv4, whose sockets there always are.
+fn chosen(peer: &str, found: Vec<SocketAddr>, uses: (bool, bool)) -> Result<Vec<SocketAddr>> {
+    let (mut v4, v6): (Vec<_>, Vec<_>) = found.into_iter().partition(SocketAddr::is_ipv4);
+    match uses {
+        (false, true) if !v6.is_empty() => Ok(v6),
+        (_, true) => {
+            v4.extend(v6);
+            Ok(v4)
+        }
+        (_, false) if !v4.is_empty() => Ok(v4),
+        (_, false) => Err(Error::BadParameter(format!(
+            "initial peer {peer:?} is reached by IPv6 only, which this participant does not use: set ipv6 to \"on\", with an \
+             interface that has an address of it"
         ))),
     }
 }
@@ -133,12 +145,34 @@ mod tests {
         }
     }
 
+    /// As DNS may tell them, in any order.
     #[test]
-    fn ipv4_first() {
+    fn the_kinds_of_address_that_are_used() {
         let (v4, v6) = ("10.0.0.1:1".parse().unwrap(), "[fd00::1]:1".parse().unwrap());
-        assert_eq!(chosen("x", vec![v6, v4], true).unwrap(), [v4]);
-        assert_eq!(chosen("x", vec![v6], true).unwrap(), [v6]);
-        let text = chosen("x", vec![v6], false).unwrap_err().to_string();
+        let of = |found: &[SocketAddr], v4, v6| chosen("x", found.to_vec(), (v4, v6)).unwrap();
+        assert_eq!(of(&[v6, v4], true, false), [v4]);
+        assert_eq!(of(&[v6, v4], true, true), [v4, v6]);
+        assert_eq!(of(&[v4, v6], false, true), [v6], "nothing leads to its address of IPv4");
+        assert_eq!((of(&[v6], true, true), of(&[v4], true, true)), (vec![v6], vec![v4]));
+        assert_eq!(of(&[v4], false, true), [v4], "it may be this host");
+        let text = chosen("x", vec![v6], (true, false)).unwrap_err().to_string();
         assert!(text.contains("set ipv6 to \"on\""), "{text}");
+    }
+
+    #[test]
+    fn loopback_leads_to_no_other_host() {
+        let interface = |name: &str, address: &str| Interface {
+            name: name.into(),
+            index: 1,
+            address: address.parse().unwrap(),
+            prefix_len: 64,
+            loopback: name == "lo",
+            multicast: false,
+        };
+        let [lo, lo_v6] = ["127.0.0.1", "::1"].map(|address| interface("lo", address));
+        let [far, far_v6] = ["10.0.0.1", "fd00::1"].map(|address| interface("eth0", address));
+        assert!(uses_v4(&[far.clone(), far_v6.clone()]) && uses_v4(&[lo_v6.clone(), far]));
+        assert!(!uses_v4(&[lo.clone(), far_v6]) && !uses_v4(std::slice::from_ref(&lo_v6)));
+        assert!(uses_v4(&[lo, lo_v6]), "this host is all there is");
     }
 }

@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use taut_base::Locator;
 use taut_port::{Frame, Port, Traffic};
-use taut_port_udp::UdpPort;
+use taut_port_udp::{Ipv6, UdpConfig, UdpPort};
 
 use crate::common::{LIMIT, await_frames, open};
-use crate::{addresses, alone, await_up, domain_zero, follow, in_namespace, ip, ip_of, join};
+use crate::{addresses, alone, await_own, await_up, domain_zero, follow, in_namespace, ip, ip_of, join};
 
 #[test]
 fn a_port_follows_its_interfaces() {
@@ -107,9 +107,8 @@ fn groups_are_joined_again_after_a_time_without_any_address() {
     });
 }
 
-/// From now on this thread gets no netlink socket that does not block, as one that is told of changes. Those that
-/// interfaces are asked for with do.
-fn refuse_watches() {
+/// Sockets that this thread does not get from now on: those of a domain whose type has this bit.
+fn refuse_sockets(domain: i32, bit: i32, with: i32) {
     let step = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
     let load = |at: usize| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, at as u32, 0, 0);
     let is = |value: i64, jf: u8| step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, value as u32, 0, jf);
@@ -121,10 +120,10 @@ fn refuse_watches() {
         load(offset_of!(libc::seccomp_data, nr)),
         is(libc::SYS_socket, 5),
         load(argument(0)),
-        is(libc::AF_NETLINK.into(), 3),
+        is(domain.into(), 3),
         load(argument(1)),
-        has(libc::SOCK_NONBLOCK, 1),
-        end(libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        has(bit, 1),
+        end(libc::SECCOMP_RET_ERRNO | with as u32),
         end(libc::SECCOMP_RET_ALLOW),
     ];
     nix::sys::prctl::set_no_new_privs().expect("prctl");
@@ -133,6 +132,34 @@ fn refuse_watches() {
     // SAFETY: the program and its steps live until the call returns; the kernel copies them.
     let set = unsafe { libc::prctl(libc::PR_SET_SECCOMP, filter, &raw const program) };
     assert_eq!(set, 0, "seccomp");
+}
+
+/// No socket of netlink that does not block, as one that is told of changes. Those that interfaces are asked for with do.
+fn refuse_watches() {
+    refuse_sockets(libc::AF_NETLINK, libc::SOCK_NONBLOCK, libc::EPERM);
+}
+
+#[test]
+fn without_a_descriptor_no_address_of_ipv6_is_taken_for_one_that_is_not_ready() {
+    alone("without_a_descriptor_no_address_of_ipv6_is_taken_for_one_that_is_not_ready", || {
+        ip("link set lo up");
+        ip("link add taut1 type veth peer name end1");
+        ip("link set end1 up");
+        ip("addr add 10.77.30.1/24 dev taut1");
+        ip("addr add fd00:77:30::1/64 dev taut1 nodad");
+        ip("link set taut1 up");
+        await_up("taut1");
+        await_own("fd00:77:30::1");
+        let both = UdpConfig { ipv6: Ipv6::On, ..domain_zero(&["taut1"]) };
+        let mut port = open(&both);
+        let before = addresses(&port);
+        assert_eq!(before, ["10.77.30.1", "fd00:77:30::1"]);
+        ip("addr add 10.77.31.1/24 dev taut1");
+        refuse_sockets(libc::AF_INET6, libc::SOCK_DGRAM, libc::EMFILE);
+        let text = follow(&mut port).unwrap_err().to_string();
+        assert!(text.contains("bind [fd00:77:30::1]:0") && text.contains("ulimit -n"), "{text}");
+        assert!(port.is_stale() && addresses(&port) == before, "until it can be looked again");
+    });
 }
 
 #[test]
@@ -192,5 +219,50 @@ fn a_refused_membership_is_warned_of_once() {
         let group = port.metatraffic_multicast().to_vec();
         port.send(&group, &[b"to all"]);
         assert_eq!(await_frames(&mut port, Traffic::Meta, 2).len(), 2, "by each of them");
+    });
+}
+
+/// As one in a VRF, whose addresses are known to another table of routes only.
+#[test]
+fn an_interface_that_takes_no_socket_keeps_no_other_from_being_used() {
+    alone("an_interface_that_takes_no_socket_keeps_no_other_from_being_used", || {
+        for n in [1, 2] {
+            ip(&format!("link add taut{n} type veth peer name end{n}"));
+            ip(&format!("link set end{n} up"));
+            ip(&format!("addr add 10.77.4{n}.1/24 dev taut{n}"));
+            ip(&format!("link set taut{n} up"));
+            await_up(&format!("taut{n}"));
+        }
+        let local = |what: &str| ip(&format!("route {what} local 10.77.42.1 dev taut2 table local"));
+        local("del");
+        let mut port = open(&domain_zero(&["taut1", "taut2"]));
+        let warnings = port.take_warnings();
+        let [text] = &warnings[..] else { panic!("one warning: {warnings:?}") };
+        assert!(text.starts_with("no multicast on taut2"), "{text}");
+        assert!(text.contains("os error 99") && text.contains("`ip vrf exec VRF PROGRAM`"), "{text}");
+        let leaves_by = |port: &mut UdpPort, count: usize| {
+            let group = port.metatraffic_multicast()[..1].to_vec();
+            let before = port.stats().datagrams_out;
+            port.send(&group, &[b"to all"]);
+            let stats = port.stats();
+            assert_eq!((stats.datagrams_out - before, stats.send_errors.total()), (count as u64, 0));
+            assert_eq!(await_frames(port, Traffic::Meta, count).len(), count);
+            let uses: Vec<_> = port.interfaces().iter().map(|own| own.multicast).collect();
+            assert_eq!(uses, [true, count == 2]);
+        };
+        leaves_by(&mut port, 1);
+        // What the kernel tells of is another change: of tables it does not.
+        let follow = |port: &mut UdpPort, alias: &str| {
+            ip(&format!("link set taut1 alias {alias}"));
+            follow(port).unwrap()
+        };
+        assert!(!follow(&mut port, "a"), "nothing new");
+        local("add");
+        assert!(follow(&mut port, "b"));
+        leaves_by(&mut port, 2);
+        local("del");
+        assert!(follow(&mut port, "c"));
+        leaves_by(&mut port, 1);
+        assert_eq!(port.take_warnings(), [""; 0], "once for an interface");
     });
 }

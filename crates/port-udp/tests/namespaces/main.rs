@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod following;
+mod host_only;
 mod paths;
 mod reach;
 

@@ -1,13 +1,15 @@
 //! How much goes out by one call, and as how large datagrams, by what the path and the buffer take.
 
 use std::net::SocketAddr;
+use std::sync::mpsc;
+use std::time::Instant;
 
 use taut_base::Locator;
 use taut_port::{Frame, Port, Traffic};
 use taut_port_udp::{Ipv6, UdpConfig, UdpPort};
 
 use crate::common::{LIMIT, assert_silent, await_frames, await_readable, open};
-use crate::{alone, await_up, domain_zero, follow, ip};
+use crate::{alone, await_own, await_up, domain_zero, follow, in_namespace, ip, ip_of, join};
 
 /// Sends a row, and says what came of it and how many calls it took to send and to receive.
 fn row(port: &mut UdpPort, to: &[Locator], each: usize, datagrams: usize) -> (Vec<Frame>, u64, u64) {
@@ -77,6 +79,7 @@ fn one_path_that_is_narrow_does_not_cut_the_rows_of_others() {
         ip("link set taut1 up");
         ip("link set taut1 mtu 1450");
         await_up("taut1");
+        await_own("fd00:77:4::1");
         ip("route add 10.77.5.0/24 dev taut1 mtu 1400");
         ip("route add fd00:77:5::/64 dev taut1 mtu 1400");
         let mut port = open(&UdpConfig { ipv6: Ipv6::On, ..UdpConfig::default() });
@@ -159,4 +162,60 @@ fn what_a_full_buffer_does_not_take_is_counted() {
         // One call for what was taken, and one for each of the others.
         assert_eq!(stats.send_calls, 1 + stats.dropped_full, "{stats:?}");
     });
+}
+
+/// What a router says of a datagram the kernel tells at the next one's call, which it does not send then.
+#[test]
+fn what_a_router_says_of_one_datagram_loses_no_other() {
+    let name = "what_a_router_says_of_one_datagram_loses_no_other";
+    let (tell_near, router_thread) = mpsc::channel::<i32>();
+    let (end, await_end) = mpsc::channel::<()>();
+    let router = in_namespace(name, move || {
+        tell_near.send(nix::unistd::gettid().as_raw()).unwrap();
+        std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").expect("a sysctl of this namespace");
+        // Until the other side has dropped its end.
+        let _ = await_end.recv();
+    });
+    let near = in_namespace(name, move || {
+        let _end = end;
+        let router = router_thread.recv().unwrap();
+        ip(&format!("link add taut1 type veth peer name taut1 netns {router}"));
+        ip("addr add 10.77.50.1/24 dev taut1");
+        ip("link set taut1 up");
+        for command in [
+            "link add far type veth peer name end",
+            "addr add 10.77.50.2/24 dev taut1",
+            "addr add 10.77.51.1/24 dev far",
+            "link set far mtu 1400",
+            "link set end up",
+            "link set far up",
+            "link set taut1 up",
+            "neigh add 10.77.51.9 lladdr 02:00:00:00:00:09 dev far",
+        ] {
+            ip_of(router, command);
+        }
+        await_up("taut1");
+        ip("route add 10.77.51.0/24 via 10.77.50.2");
+        let mut port = open(&domain_zero(&["taut1"]));
+        let to = [Locator::from("10.77.51.9:9".parse::<SocketAddr>().unwrap())];
+        assert_eq!(port.path_size(&to[0]), 1_472, "of the first link");
+        // So many that it gets a way of its own, and one that is too large for the second link.
+        let (mut sent, generation) = (101, port.path_generation());
+        (0..sent - 1).for_each(|_| port.send(&to, &[b"small"]));
+        port.send(&to, &[&[0; 1_472]]);
+        let limit = Instant::now() + LIMIT;
+        while port.path_generation() == generation && port.stats().send_errors.total() == 0 {
+            assert!(Instant::now() < limit, "the router says nothing");
+            port.send(&to, &[b"small"]);
+            sent += 1;
+        }
+        let stats = port.stats();
+        assert_eq!((stats.send_errors.total(), stats.datagrams_out), (0, sent), "{stats:?}");
+        assert!(port.path_generation() > generation, "writers ask again");
+        assert_eq!(port.path_size(&to[0]), 1_372);
+        // Now the kernel knows, and cuts.
+        port.send(&to, &[&[0; 1_472]]);
+        assert_eq!(port.stats().datagrams_out, sent + 1);
+    });
+    [router, near].into_iter().for_each(join);
 }

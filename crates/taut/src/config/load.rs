@@ -131,6 +131,14 @@ fn check_frames(config: &Config) -> Result<()> {
                 .into(),
         ));
     }
+    let says_how = config.xdp_only_critical || config.xdp_pcp.is_some() || !config.xdp_queues.is_empty();
+    if config.xdp_interface.is_empty() && says_how {
+        return Err(Error::BadParameter(
+            "xdp_only_critical, xdp_pcp and xdp_queues say what goes past the kernel on xdp_interface, and how, and there is none: \
+             name one, or leave them out"
+                .into(),
+        ));
+    }
     config.frames().map(drop)
 }
 
@@ -218,6 +226,9 @@ enum Value {
 }
 
 fn apply_environment(config: &mut Config, environment: &[(OsString, OsString)]) -> Result<()> {
+    // In the order of a file, as an interface that is empty undoes what was said before.
+    let mut environment: Vec<_> = environment.iter().collect();
+    environment.sort();
     for (key, value) in environment {
         let Some(key) = key.to_str().filter(|key| key.starts_with(PREFIX) && !NO_SETTINGS.contains(key))
         else {
@@ -346,6 +357,12 @@ mod tests {
         assert!(text.contains("there is no dpdk_address"), "{text}");
         let text = refused(&[("TAUT_DPDK_DEVICE", "net_null0"), ("TAUT_XDP_INTERFACE", "eth0")]);
         assert!(text.contains("frames go by one of them"), "{text}");
+        for said in [("TAUT_XDP_ONLY_CRITICAL", "true"), ("TAUT_XDP_PCP", "6"), ("TAUT_XDP_QUEUES", "1")] {
+            let text = refused(&[("TAUT_CRITICAL_PORT", "7402"), said]);
+            assert!(text.contains("xdp_interface, and how, and there is none: name one"), "{said:?}: {text}");
+            let text = refused(&[("TAUT_CRITICAL_PORT", "7402"), said, ("TAUT_XDP_INTERFACE", "")]);
+            assert!(text.contains("there is none"), "in the same place: {text}");
+        }
         for alone in [deadline, ("TAUT_DRIVER_PRIORITY", "4"), ("TAUT_DRIVER_CPUS", "0")] {
             let file = File::new("alone", "critical_port = 7402\n");
             load(Some(&file.0), &environment(&[alone])).unwrap();
@@ -353,8 +370,22 @@ mod tests {
     }
 
     #[test]
+    fn who_does_without_the_interface_of_the_file_does_without_the_rest_of_it() {
+        let lines = "xdp_interface = \"eth0\"\nxdp_queues = [1]\nxdp_pcp = 6\nxdp_only_critical = true\ncritical_port = 7402\n";
+        let file = File::new("without", lines);
+        let of = |config: Config| {
+            (config.xdp_interface, config.xdp_queues, config.xdp_pcp, config.xdp_only_critical)
+        };
+        let without = environment(&[("TAUT_XDP_INTERFACE", "")]);
+        assert_eq!(of(load(Some(&file.0), &without).unwrap()), (String::new(), Vec::new(), None, false));
+        let other = environment(&[("TAUT_XDP_INTERFACE", "eth1")]);
+        assert_eq!(of(load(Some(&file.0), &other).unwrap()), ("eth1".to_owned(), vec![1], Some(6), true));
+    }
+
+    #[test]
     fn lists_of_numbers() {
-        let file = File::new("numbers", "xdp_queues = [2, 3]\ndriver_cpus = [\"1\", 4]\nlocal_groups = []\n");
+        let queues = "xdp_interface = \"eth0\"\nxdp_queues = [2, 3]\n";
+        let file = File::new("numbers", &format!("{queues}driver_cpus = [\"1\", 4]\nlocal_groups = []\n"));
         let config = load(Some(&file.0), &environment(&[("TAUT_LOCAL_GROUPS", "5, 6")])).unwrap();
         assert_eq!((config.xdp_queues, config.driver_cpus), (vec![2, 3], vec![1, 4]));
         assert_eq!(config.local_groups, [5, 6]);
@@ -444,5 +475,10 @@ mod tests {
         assert!(text.contains("it takes a time up to `1s`"), "{text}");
         let text = refusal("lease", "lease_duration = \"1s\"\n", &[]);
         assert!(text.contains("make the lease longer"), "{text}");
+        // A third of it would be less than the shortest period.
+        let text = refusal("short", "lease_duration = \"29ms\"\nannouncement_period = \"10ms\"\n", &[]);
+        assert!(text.contains("it takes a time of `30ms` or more and above"), "{text}");
+        let file = File::new("shortest", "lease_duration = \"30ms\"\nannouncement_period = \"10ms\"\n");
+        load(Some(&file.0), &[]).unwrap();
     }
 }

@@ -15,7 +15,7 @@ pub(super) const RANGES: [(&str, InRange); 14] = [
     ("name", |config| is_name(&config.name)),
     ("user_data", |config| is_user_data(&config.user_data)),
     ("prefault", |config| is_prefault(&config.prefault)),
-    ("lease_duration", |config| config.lease_duration > Duration::ZERO),
+    ("lease_duration", |config| is_lease(&config.lease_duration)),
     ("announcement_period", |config| is_period(&config.announcement_period)),
     ("spin", |config| is_spin(&config.spin)),
     ("wake_ahead", |config| is_wake_ahead(&config.wake_ahead)),
@@ -45,6 +45,11 @@ pub(super) fn is_prefault(bytes: &usize) -> bool {
 /// The shortest time between two announcements. Lower lets one participant flood the group that all of a domain listen to,
 /// higher refuses a lease of some 30 ms to who wants to miss a peer at once.
 const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
+
+/// Of a lease that is shorter a third, which is announced by then, would be less than that.
+pub(super) fn is_lease(lease: &Duration) -> bool {
+    *lease >= SHORTEST_PERIOD.times(3)
+}
 
 pub(super) fn is_period(period: &Duration) -> bool {
     *period >= SHORTEST_PERIOD

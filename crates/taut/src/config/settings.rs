@@ -114,9 +114,13 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "xdp_interface",
         allowed: "the name of a network interface; empty for none",
-        meaning: "Send and receive samples past the kernel's stack on this interface, by XDP. Discovery, multicast and hosts that it does not reach go by sockets as always, and so may the peers. One of a VLAN (`eth0.5`) is used by the driver of its parent, with tags, if that leaves them (`ethtool -K eth0 rxvlan off`). Firewall and captures of the kernel do not see what goes past it. A queue has one participant. Needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK, or `taut netd` over IP.",
+        meaning: "Send and receive samples past the kernel's stack on this interface, by XDP. Discovery, multicast and hosts that it does not reach go by sockets as always, and so may the peers. One of a VLAN (`eth0.5`) is used by the driver of its parent, with tags, if that leaves them (`ethtool -K eth0 rxvlan off`). Firewall and captures of the kernel do not see what goes past it. A queue has one participant. Empty after one of an earlier place, it takes what that says of queues, `xdp_pcp` and `xdp_only_critical` with it. Needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK, or `taut netd` over IP.",
         set: Set::One(|config, text| {
             text.clone_into(&mut config.xdp_interface);
+            if text.is_empty() {
+                // What an earlier place says of its frames goes with it.
+                (config.xdp_queues, config.xdp_pcp, config.xdp_only_critical) = (Vec::new(), None, false);
+            }
             Some(())
         }),
         get: |config| quoted(&config.xdp_interface),
@@ -463,7 +467,7 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         name: "lease_duration",
-        allowed: "a time above `announcement_period`, as `10s` or `500ms`",
+        allowed: "a time of `30ms` or more and above `announcement_period`, as `10s` or `500ms`",
         meaning: "How long the others remember the participant without a sign of life.",
         set: Set::One(|config, text| {
             config.lease_duration = duration(text)?;
@@ -474,7 +478,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "announcement_period",
         allowed: "a time of `10ms` or more and below `lease_duration`, as `3s` or `500ms`",
-        meaning: "The time between two signs of life.",
+        meaning: "The time between two signs of life. Where a third of `lease_duration` is shorter, it is that.",
         set: Set::One(|config, text| {
             config.announcement_period = span(text).filter(is_period)?;
             Some(())

@@ -13,7 +13,7 @@ use crate::{SIZES, Stream, config};
 
 fn config_of(end: End, mode: Option<XdpMode>) -> Config {
     let xdp_interface = mode.map(|_| name(end)).unwrap_or_default();
-    Config { interfaces: vec![name(end)], xdp_interface, xdp_pcp: Some(6), ..config(end, mode) }
+    Config { interfaces: vec![name(end)], xdp_interface, xdp_pcp: mode.map(|_| 6), ..config(end, mode) }
 }
 
 fn participant(pair: &Pair, end: End, mode: Option<XdpMode>) -> DomainParticipant {
