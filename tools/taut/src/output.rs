@@ -27,9 +27,17 @@ pub fn note(text: &str) {
     let _ = io::stderr().write_all(format!("taut: {}\n", escaped(text)).as_bytes());
 }
 
-/// Text of a peer, without anything that a terminal would act on.
+/// Text of a peer, without anything that a terminal would act on, or that is not seen or moves what is around it. Quotes
+/// and backslashes stay as they are.
 pub fn escaped(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+    const PLAIN: [char; 3] = ['"', '\'', '\\'];
+    let mut shown = String::with_capacity(text.len());
+    for part in text.split_inclusive(PLAIN) {
+        let strange = part.trim_end_matches(PLAIN);
+        shown.extend(strange.escape_debug());
+        shown.push_str(&part[strange.len()..]);
+    }
+    shown
 }
 
 /// The columns of the terminal that stdout is; `None` if it is none.
@@ -70,7 +78,7 @@ pub fn folded(line: &str, width: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::folded;
+    use super::{escaped, folded};
 
     #[test]
     fn a_line_is_folded_between_words_only() {
@@ -78,5 +86,13 @@ mod tests {
         assert_eq!(folded(line, line.len()), [line]);
         assert_eq!(folded(line, 37), ["  Taut 0.1.0, udp/239.255.0.1:7401,", "    DATA_REPRESENTATION"]);
         assert_eq!(folded("one  two", 4), ["one", "  two"]);
+    }
+
+    #[test]
+    fn what_is_strange_is_escaped_and_nothing_else() {
+        for plain in ["", "it's \"C:\\\"", "Grüße", "日本語", "ก\u{e49}า", "e\u{301}", "\u{1f680}"] {
+            assert_eq!(escaped(plain), plain);
+        }
+        assert_eq!(escaped("a'\n\u{1b}[2J\"\u{202e}b\u{feff}\\"), "a'\\n\\u{1b}[2J\"\\u{202e}b\\u{feff}\\");
     }
 }
