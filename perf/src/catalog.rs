@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use crate::contract::Info;
 use crate::process::{Output, Process};
 use crate::report::peers;
+use crate::session::{CHATTER_MOST, LOOK};
 use crate::{Stop, Wrong};
 
 /// The environment variable that names directories with adapters.
@@ -233,39 +234,83 @@ impl Catalog {
 
 /// Runs `info`.
 pub fn ask(program: &Path, stop: Stop) -> Result<Info, String> {
+    ask_within(program, stop, INFO_LIMIT)
+}
+
+fn ask_within(program: &Path, stop: Stop, limit: Duration) -> Result<Info, String> {
     let (sender, lines) = sync_channel(16);
     let command: [OsString; 2] = [program.into(), "info".into()];
     let process =
         Process::spawn(&command, 0, sender).map_err(|error| format!("info: cannot start: {error}"))?;
-    let end = Instant::now() + INFO_LIMIT;
+    let end = Instant::now() + limit;
     let told = |reason: String| match process.tail() {
         tail if tail.is_empty() => reason,
         tail => format!("{reason} [{tail}]"),
     };
-    loop {
-        match lines.recv_timeout(Duration::from_millis(50)) {
+    let mut chatter = 0;
+    while chatter <= CHATTER_MOST {
+        // Before each line: of who prints without end there is always one more.
+        if (stop.requested)() {
+            return Err("info: interrupted".to_string());
+        }
+        if Instant::now() > end {
+            return Err(told(format!("info: no answer within {} s", limit.as_secs())));
+        }
+        match lines.recv_timeout(LOOK) {
             Ok((_, Output::Line(line))) if line.starts_with('{') => {
                 return serde_json::from_str(&line).map_err(|error| told(format!("info: {error}")));
             }
-            Ok((_, Output::Line(line))) => process.note(&line),
+            Ok((_, Output::Line(line))) => {
+                process.note(&line);
+                chatter += 1;
+            }
             Ok((_, Output::TooLong)) => return Err("info: a line that is too long".to_string()),
             Ok((_, Output::Closed)) | Err(RecvTimeoutError::Disconnected) => {
                 return Err(told("info: ended without a line of JSON".to_string()));
             }
-            Err(RecvTimeoutError::Timeout) if (stop.requested)() => {
-                return Err("info: interrupted".to_string());
-            }
-            Err(RecvTimeoutError::Timeout) if Instant::now() > end => {
-                return Err(told(format!("info: no answer within {} s", INFO_LIMIT.as_secs())));
-            }
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
+    Err(told("info: printed without end what is no JSON".to_string()))
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
+
+    /// An adapter of this name that does this.
+    pub fn script(directory: &Path, name: &str, does: &str) -> PathBuf {
+        let (text, file) = (directory.join("text"), directory.join(format!("perf-peer-{name}")));
+        std::fs::write(&text, format!("#!/bin/sh\n{does}\n")).unwrap();
+        // By another process: a child of another test may have what is open here, and what is open to be written does not run.
+        let made = std::process::Command::new("install").args(["-m", "755"]).arg(&text).arg(&file).status();
+        assert!(made.unwrap().success());
+        file
+    }
+
+    /// What comes of it within a minute.
+    pub fn within_a_minute<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || tell.send(run()));
+        told.recv_timeout(Duration::from_secs(60)).expect("it has an end")
+    }
+
+    #[test]
+    fn who_prints_without_end_is_given_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let program = script(directory.path(), "loud", "while :; do echo hello; done");
+        let go_on = Stop { requested: || false, request: || () };
+        let asked = |stop: Stop, limit: Duration| {
+            let program = program.clone();
+            within_a_minute(move || ask_within(&program, stop, limit).map(|info| info.peer))
+        };
+        let told = asked(Stop { requested: || true, ..go_on }, Duration::from_secs(600)).unwrap_err();
+        assert_eq!(told, "info: interrupted");
+        let told = asked(go_on, Duration::ZERO).unwrap_err();
+        assert!(told.starts_with("info: no answer within 0 s"), "{told}");
+        let told = asked(go_on, Duration::from_secs(600)).unwrap_err();
+        assert!(told.starts_with("info: printed without end what is no JSON [hello"), "{told}");
+    }
 
     #[test]
     fn where_nothing_is_built_it_says_what_builds() {
@@ -281,17 +326,10 @@ mod tests {
     fn who_names_a_wrong_variant_is_told_those_that_there_are() {
         let directory = tempfile::tempdir().unwrap();
         let adapter = |name: &str, variants: &str| {
-            let (text, file) =
-                (directory.path().join("text"), directory.path().join(format!("perf-peer-{name}")));
             let info = format!(
                 r#"{{"peer":"{name}","version":"1","transports":[],"roles":[],"types":[],"waits":[],"variants":[{variants}]}}"#
             );
-            std::fs::write(&text, format!("#!/bin/sh\necho '{info}'\n")).unwrap();
-            // By another process: a child of another test may have what is open here, and what is open to be written does not run.
-            let made =
-                std::process::Command::new("install").args(["-m", "755"]).arg(&text).arg(&file).status();
-            assert!(made.unwrap().success());
-            (name.to_string(), file)
+            (name.to_string(), script(directory.path(), name, &format!("echo '{info}'")))
         };
         let stop = Stop { requested: || false, request: || () };
         let programs = [adapter("taut", r#""suspended","ahead""#), adapter("floor", "")].into();

@@ -40,13 +40,17 @@ const ABANDON_LIMIT: Duration = Duration::from_secs(1);
 
 /// Between two looks at Ctrl-C: not noticed by the user, and 20 wake-ups a second are not noticed by what
 /// is measured.
-const LOOK: Duration = Duration::from_millis(50);
+pub const LOOK: Duration = Duration::from_millis(50);
 
 /// Lines that wait to be read. A peer has a handful at a time; the bound stops one that prints for ever.
 const LINES_WAITING: usize = 1_024;
 
 /// Lines of stdout outside of the contract that are borne, for libraries that greet.
-const CHATTER_MOST: usize = 1_000;
+pub const CHATTER_MOST: usize = 1_000;
+
+/// Events of a process that nobody has waited for yet. A role of the contract has a handful; the bound stops one that says
+/// the same for ever.
+const EVENTS_MOST: usize = 1_000;
 
 /// How a trial ends that has no figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -283,6 +287,7 @@ impl<'a> Session<'a> {
         look: &mut dyn FnMut(&Session),
     ) -> Result<Event, Trouble> {
         let end = Instant::now() + limit;
+        let mut has_time = true;
         loop {
             if let Some(event) = self.members[id.0].events.pop_front() {
                 if wanted.contains(&event.name()) {
@@ -292,25 +297,27 @@ impl<'a> Session<'a> {
                     self.blame(id, &format!("said {} where {} is due", event.name(), wanted.join(" or ")))
                 );
             }
-            look(self);
-            if !self.listen(end)? {
+            if !has_time {
                 let reason = format!("no {} within {:.0} s", wanted.join(" or "), limit.as_secs_f64());
                 return Err(self.blame(id, &reason));
             }
+            look(self);
+            has_time = self.listen(end)?;
         }
     }
 
-    /// Takes one line of any process, or none for a while; false when the time is over.
+    /// Takes one line of any process, or none for a while. Is there time left? However much they print, it ends.
     fn listen(&mut self, end: Instant) -> Result<bool, Trouble> {
         if (self.bench.stop.requested)() {
             return Err(Trouble::Stopped);
         }
         let left = end.saturating_duration_since(Instant::now());
         match self.lines.recv_timeout(left.min(LOOK)) {
-            Ok((index, output)) => self.hear(Id(index), output).map(|()| true),
-            Err(RecvTimeoutError::Timeout) => Ok(!left.is_zero()),
-            Err(RecvTimeoutError::Disconnected) => Ok(false),
+            Ok((index, output)) => self.hear(Id(index), output)?,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(false),
         }
+        Ok(!left.is_zero())
     }
 
     fn hear(&mut self, id: Id, output: Output) -> Result<(), Trouble> {
@@ -335,6 +342,9 @@ impl<'a> Session<'a> {
             Ok(event) => {
                 member.is_done |= event.name() == "done";
                 member.events.push_back(event);
+                if member.events.len() > EVENTS_MOST {
+                    return Err(self.blame(id, "said without end what nobody has asked for"));
+                }
                 Ok(())
             }
             Err(error) => {
@@ -430,4 +440,102 @@ fn is_generator(role: &str) -> bool {
 fn with_tail(reason: String, process: &Process) -> String {
     let tail = process.tail();
     if tail.is_empty() { reason } else { format!("{reason} [{tail}]") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Transport;
+    use crate::catalog::tests::{script, within_a_minute};
+    use crate::catalog::{Catalog, Peer};
+    use crate::contract::Info;
+    use crate::workload::Round;
+    use crate::{Stop, workload};
+
+    struct Idle;
+
+    impl workload::Work for Idle {
+        fn roles(&self) -> &'static [&'static str] {
+            &[]
+        }
+
+        fn round(&self, _: &Bench, _: &Peer, _: &Case) -> Result<Round, Trouble> {
+            Err(Trouble::Stopped)
+        }
+    }
+
+    /// What comes of a trial with these programs, by their names.
+    fn trial<T: Send + 'static>(
+        programs: &'static [&'static str],
+        run: impl FnOnce(&mut Session, &[Id]) -> T + Send + 'static,
+    ) -> T {
+        within_a_minute(move || {
+            let directory = tempfile::tempdir().unwrap();
+            let stop = Stop { requested: || false, request: || () };
+            let catalog = Catalog::search(&[], stop).unwrap();
+            let bench = Bench::new(stop, catalog, directory.path().into(), 1).unwrap();
+            let case = Case::new("idle", Some(Transport::Udp), 64, Box::new(Idle));
+            let (name, variant, program) = (String::new(), String::new(), PathBuf::new());
+            let peer = Peer { name, variant, program, info: Info::default() };
+            let mut session = Session::begin(&bench, &peer, &case).unwrap();
+            let mut ids = Vec::new();
+            for (number, does) in programs.iter().enumerate() {
+                let program = script(directory.path(), &number.to_string(), does).into_os_string();
+                ids.push(session.spawn(program, "pub", number, Side::Near, &[]).unwrap());
+            }
+            run(&mut session, &ids)
+        })
+    }
+
+    const STOPS: &str = r#"while :; do echo '{"event":"stop"}'; done"#;
+    const CHATS: &str = "while :; do echo hello; done";
+    const SILENT: &str = "read word";
+    const LONG: Duration = Duration::from_secs(600);
+
+    fn is_told(outcome: &Result<impl std::fmt::Debug, Trouble>, told: &str) -> bool {
+        matches!(outcome, Err(Trouble::Failed(reason)) if reason.contains(told))
+    }
+
+    /// So many lines of a process that wait to be read.
+    fn say_stop(session: &Session, id: Id, times: usize) {
+        for _ in 0..times {
+            session.sender.send((id.0, Output::Line(r#"{"event":"stop"}"#.to_string()))).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_time_is_over_however_much_they_say() {
+        let ran = trial(&[SILENT], |session, ids| {
+            say_stop(session, ids[0], 5);
+            (session.let_run(Duration::ZERO), session.members[0].events.len())
+        });
+        assert_eq!(ran, (Ok(()), 1), "one look when its time is over");
+        let (awaited, looks) = trial(&[SILENT, SILENT], |session, ids| {
+            say_stop(session, ids[1], 5);
+            (session.expect(ids[0], "ready", Duration::ZERO), session.members[1].events.len())
+        });
+        assert!(is_told(&awaited, "no ready within 0 s") && looks == 1, "{awaited:?} after {looks} looks");
+    }
+
+    #[test]
+    fn who_says_something_without_end_is_blamed() {
+        for (does, told) in [
+            (&[SILENT, STOPS], "said without end what nobody has asked for"),
+            (&[SILENT, CHATS], "printed without end what is not in the contract"),
+        ] {
+            let blamed = trial(does, |session, ids| session.expect(ids[0], "ready", LONG));
+            assert!(is_told(&blamed, told), "{blamed:?}");
+            let blamed = trial(does, |session, _| session.let_run(LONG));
+            assert!(is_told(&blamed, told), "{blamed:?}");
+        }
+    }
+
+    #[test]
+    fn what_came_with_the_last_look_counts() {
+        let awaited = trial(&[SILENT], |session, ids| {
+            say_stop(session, ids[0], 1);
+            session.expect(ids[0], "stop", Duration::ZERO)
+        });
+        assert_eq!(awaited, Ok(Event::Stop));
+    }
 }

@@ -1,7 +1,7 @@
 //! How the command ends: exit codes, and one sentence for each failure.
 
 use std::fmt;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::CommandFactory;
@@ -34,10 +34,16 @@ pub enum Failure {
     /// Another process of the command has said it already.
     Told,
     /// What it prints cannot be written.
-    Output(std::io::Error),
+    Output(io::Error),
 }
 
 impl Failure {
+    /// Has whoever reads our output seen enough of it: left, or not taken more when the process was to end?
+    pub fn is_unread(&self) -> bool {
+        let Failure::Output(error) = self else { return false };
+        matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::WouldBlock)
+    }
+
     /// The exit code of the process.
     pub fn exit_code(&self) -> ExitCode {
         match self {
@@ -66,8 +72,8 @@ impl From<taut::Error> for Failure {
     }
 }
 
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
         Failure::Output(error)
     }
 }
@@ -88,9 +94,9 @@ pub fn of_arguments(error: &clap::Error) -> ExitCode {
 }
 
 /// Whoever read it may have seen enough of it.
-fn printed(done: std::io::Result<()>) -> ExitCode {
-    match done.and_then(|()| std::io::stdout().flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+fn printed(done: io::Result<()>) -> ExitCode {
+    match done.and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             let failure = Failure::Output(error);
             output::note(&failure.to_string());
             failure.exit_code()

@@ -50,8 +50,7 @@ fn main() -> ExitCode {
         Ok(End::Done) => ExitCode::SUCCESS,
         Ok(End::TimedOut) => ExitCode::from(3),
         Ok(End::Code(code)) => ExitCode::from(code),
-        // Whoever read our output has seen enough of it.
-        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(failure) if failure.is_unread() => ExitCode::SUCCESS,
         Err(Failure::Told) => ExitCode::FAILURE,
         Err(failure) => {
             output::note(&failure.to_string());
@@ -106,6 +105,7 @@ fn start_log() -> Result<(), Failure> {
     }
     let mut builder = env_logger::Builder::new();
     builder.parse_filters(&wanted);
+    builder.target(env_logger::Target::Pipe(Box::new(output::Log)));
     builder.format(|out, record| {
         let level = record.level().as_str().to_lowercase();
         writeln!(out, "taut: {level}: {}", record.args())

@@ -1,9 +1,11 @@
 //! Lines on a terminal that are drawn again in their place.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 
 use taut_perf::terminal;
+
+use crate::output;
 
 /// A terminal that does not say how large it is.
 const SIZE: (usize, usize) = (80, 24);
@@ -35,9 +37,7 @@ impl Picture {
     /// Draws the next picture over the last one.
     pub fn draw(&mut self, lines: &[String], size: (usize, usize)) -> io::Result<()> {
         let picture = self.text(lines, size);
-        let mut out = io::stdout().lock();
-        out.write_all(picture.as_bytes())?;
-        out.flush()
+        output::raw(&picture)
     }
 
     /// What the terminal gets. Characters may be wider than one column, as they are in names of the far east: the terminal
@@ -73,8 +73,7 @@ impl Picture {
 impl Drop for Picture {
     fn drop(&mut self) {
         // A terminal that is gone needs no cursor.
-        let _ = io::stdout().write_all(b"\x1b[?25h");
-        let _ = io::stdout().flush();
+        let _ = output::raw("\x1b[?25h");
     }
 }
 

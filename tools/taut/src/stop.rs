@@ -18,6 +18,7 @@ static STOP: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// Has the flag set by SIGINT, SIGTERM and SIGHUP. The last is left alone where it is ignored: `nohup` has it so, for a
 /// command that is to outlive its terminal, and for the processes that it starts. These have handlers of their own, where
 /// signals that were blocked here would be blocked there, too.
+/// A second one does no more than the first: GNU `timeout` sends each of its signals twice, to the process and to its group.
 pub fn install() -> std::result::Result<(), Failure> {
     if !ignores_hangup() {
         register(SIGHUP, &STOP)?;
@@ -59,6 +60,9 @@ pub fn requested() -> bool {
 pub struct Until(Option<std::time::Instant>);
 
 impl Until {
+    /// No end.
+    pub const NEVER: Until = Until(None);
+
     /// So many seconds from now.
     pub fn after(seconds: Option<f64>) -> Until {
         let span = seconds.and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok());
@@ -79,6 +83,25 @@ impl Until {
     fn slice(self) -> Duration {
         let left = self.0.map(|end| end.saturating_duration_since(std::time::Instant::now()));
         left.map_or(LOOK, |left| Duration::from(left).min(LOOK))
+    }
+}
+
+/// How long a process that is to end goes on with what it prints while nobody takes it, or with a list without end. Lower
+/// cuts off who reads slowly, higher is taken for a process that does not end.
+const GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// What is left of [`GRACE`]; it begins when it is first looked at and the process is to end.
+#[derive(Default)]
+pub struct Grace(Option<std::time::Instant>);
+
+impl Grace {
+    /// Is it time to give up? The process is to end when it is asked to, or by a time of its own.
+    pub fn is_over(&mut self, until: Until) -> bool {
+        if !until.over() && !requested() {
+            return false;
+        }
+        let now = std::time::Instant::now();
+        now >= *self.0.get_or_insert(now + GRACE)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `taut sub`: prints samples as they come.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 
 use serde::Serialize;
 use taut::{DataReader, DomainParticipant, Duration, Error, InstanceState, Sample, SampleAnatomy, TopicQos};
@@ -82,8 +83,15 @@ fn subscribe<T: Spoken>(
     while !complete(received) {
         while let Some(sample) = reader.take_next()? {
             let anatomy = if options.anatomy { reader.anatomy_of(&sample.info) } else { None };
-            print(topic_name, type_name, options.json, &sample, anatomy)?;
-            received += u64::from(sample.data.is_some());
+            match print(topic_name, type_name, options.json, &sample, anatomy, until) {
+                Ok(()) => received += u64::from(sample.data.is_some()),
+                // Nobody takes it, and this is to end: it has come all the same.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    patience = None;
+                    break;
+                }
+                Err(error) => return Err(error.into()),
+            }
             if ends(received) {
                 break;
             }
@@ -150,10 +158,11 @@ fn print<T: Spoken>(
     json: bool,
     sample: &Sample<T>,
     anatomy: Option<SampleAnatomy>,
+    until: Until,
 ) -> std::io::Result<()> {
     let state = state_name(sample.info.instance_state);
     if json {
-        return output::json(&Line {
+        let line = Line {
             topic,
             type_name,
             writer: taut::Guid::from_bytes(sample.info.publication_handle.0).to_string(),
@@ -165,14 +174,18 @@ fn print<T: Spoken>(
             anatomy: anatomy.map(|one| {
                 one.stages().map(|(stage, time)| (stage.name(), time.map(|time| time.0))).collect()
             }),
-        });
+        };
+        return output::json_until(&line, until);
     }
-    match (&sample.data, &sample.key) {
-        (Some(data), _) => output::line(&output::escaped(&data.line()))?,
-        (None, Some(key)) => output::line(&format!("{:<8} {state}", output::escaped(key.key())))?,
-        (None, None) => output::line(&format!("(an instance) {state}"))?,
+    let mut text = match (&sample.data, &sample.key) {
+        (Some(data), _) => output::escaped(&data.line()),
+        (None, Some(key)) => format!("{:<8} {state}", output::escaped(key.key())),
+        (None, None) => format!("(an instance) {state}"),
+    };
+    if let Some(one) = anatomy {
+        text += &format!("\n  {one}");
     }
-    anatomy.map_or(Ok(()), |one| output::line(&format!("  {one}")))
+    output::line_until(&text, until)
 }
 
 #[cfg(test)]

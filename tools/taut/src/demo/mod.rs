@@ -12,8 +12,6 @@ mod table;
 mod tally;
 mod telemetry;
 
-use std::io::ErrorKind;
-
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use taut::{Config, Qos};
@@ -72,7 +70,7 @@ pub fn run(network: &Network, arguments: &DemoArguments) -> Result<End, Failure>
     match arguments.role {
         Role::Publisher => publisher::run(network, config, arguments.seconds),
         Role::Subscriber => match subscriber::run(config, arguments.seconds, &arguments.publisher) {
-            Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(End::Code(UNREAD)),
+            Err(failure) if failure.is_unread() => Ok(End::Code(UNREAD)),
             ended => ended,
         },
     }

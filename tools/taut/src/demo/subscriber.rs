@@ -5,7 +5,7 @@ use std::io::BufRead;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-use taut::{Config, DataReader, DomainParticipant, Error, Guid, GuidPrefix, Sample};
+use taut::{Config, DataReader, DomainParticipant, Error, Guid, GuidPrefix};
 use taut_perf::terminal;
 use taut_perf::words::counted;
 
@@ -101,8 +101,7 @@ struct Sources<'a> {
 const MAX_KNOWN: usize = 1_024;
 
 impl Sources<'_> {
-    fn origin(&mut self, sample: &Sample<Metric>) -> Origin {
-        let prefix = Guid::from_bytes(sample.info.publication_handle.0).prefix;
+    fn origin(&mut self, prefix: GuidPrefix) -> Origin {
         if let Some(origin) = self.known.get(&prefix) {
             return origin.clone();
         }
@@ -120,7 +119,7 @@ impl Sources<'_> {
     }
 }
 
-/// Takes what comes until a time.
+/// Takes what comes until a time, however much that is: a publisher without a rate always has one more.
 fn take(
     reader: &DataReader<Metric>,
     until: Instant,
@@ -133,9 +132,13 @@ fn take(
         Err(error) => return Err(error.into()),
     }
     while let Some(sample) = reader.take_next()? {
-        let origin = sources.origin(&sample);
+        let writer = Guid::from_bytes(sample.info.publication_handle.0);
+        let origin = sources.origin(writer.prefix);
         if let Some(metric) = sample.data {
-            tally.add(&origin, metric, taut::wall_clock_now().to_unix_ns());
+            tally.add(&origin, writer, metric, taut::wall_clock_now().to_unix_ns());
+        }
+        if Instant::now() >= until {
+            break;
         }
     }
     Ok(())
@@ -144,8 +147,8 @@ fn take(
 /// Samples of our publisher that another vendor's subscriber has seen.
 fn seen_of_ours(tally: &Tally, watched: &Running) -> u64 {
     let seen = watched.seen();
-    let ours = tally.rows.keys().filter(|(origin, _)| *origin == Origin::Own);
-    ours.filter_map(|(_, name)| seen.received.get(name)).sum()
+    let ours = tally.rows.keys().filter(|key| key.origin == Origin::Own);
+    ours.filter_map(|key| seen.received.get(&key.name)).sum()
 }
 
 fn complete(sent: &Sent, tally: &Tally, watched: &[Running]) -> bool {
@@ -178,4 +181,32 @@ fn summary(sent: &Sent, tally: &Tally, watched: &[Running]) -> Result<End, Failu
         )));
     }
     Ok(End::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_is_over_however_much_is_there() {
+        let config = Config { domain_id: 206, interfaces: vec!["lo".to_owned()], ..Config::default() };
+        let participant = DomainParticipant::with_config(&config).unwrap();
+        let topic = participant.topic::<Metric>(TOPIC).unwrap();
+        let (writer, reader) = (topic.writer(qos()).unwrap(), topic.reader(qos()).unwrap());
+        let long = Duration::from_secs(60);
+        reader.wait_matched(long).unwrap();
+        writer.wait_matched(long).unwrap();
+        for seq in 0..3 {
+            let (name, unit) = ("a".to_owned(), String::new());
+            writer.write(&Metric { name, seq, sent_unix_ns: 0, value: 0.0, unit }).unwrap();
+        }
+        writer.wait_for_acknowledgments(long).unwrap();
+        let mut sources = Sources { participant: &participant, publisher: "", known: BTreeMap::new() };
+        let mut tally = Tally::default();
+        let mut received = || {
+            take(&reader, Instant::now(), &mut sources, &mut tally).unwrap();
+            tally.sources.values().map(|source| source.received).sum::<u64>()
+        };
+        assert_eq!([received(), received(), received(), received()], [1, 2, 3, 3]);
+    }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use super::peers::Running;
-use super::tally::{Origin, Row, Tally};
+use super::tally::{Key, Origin, Row, Tally};
 use crate::columns::{self, Column, number, text};
 use crate::output::{self, escaped};
 use crate::picture::Picture;
@@ -105,8 +105,8 @@ fn table(shown: &Shown<'_>, width: usize) -> Vec<String> {
     let limit = columns::limit(&columns, Some(width + 1));
     let mut lines = vec![columns::headings(&columns, limit)];
     let mut rows: Vec<_> = shown.tally.rows.iter().collect();
-    rows.sort_by_key(|((origin, _), row)| (origin.clone(), row.order));
-    for ((origin, name), row) in rows {
+    rows.sort_by_key(|(key, row)| (key.origin.clone(), row.order));
+    for (Key { origin, name, .. }, row) in rows {
         let mut cells = vec![
             escaped(origin.name()),
             escaped(name),
@@ -184,6 +184,8 @@ pub fn summary(deliveries: &[(String, u64, u64)], tally: &Tally) -> String {
 
 #[cfg(test)]
 mod tests {
+    use taut::Guid;
+
     use super::*;
     use crate::types::Metric;
 
@@ -207,7 +209,7 @@ mod tests {
         let metric =
             |seq| Metric { name: name.clone(), seq, sent_unix_ns: 0, value: 23.0, unit: "%".to_owned() };
         for (seq, took_ns) in [(0, 71_000), (1, 71_000), (3, 3_900_000)] {
-            tally.add(&Origin::Own, metric(seq), took_ns);
+            tally.add(&Origin::Own, Guid::from_bytes([1; 16]), metric(seq), took_ns);
         }
         let all = "received 3  lost 1  latency p50 72 µs  p99 3.9 ms  max 3.9 ms";
         assert_eq!([figures(&tally, None), figures(&tally, Some(all.chars().count()))], [all, all]);
@@ -231,7 +233,8 @@ mod tests {
     #[test]
     fn bars_stay_in_their_width() {
         for (percent, full) in [(0.0, 0), (49.0, 4), (100.0, 8), (250.0, 8), (f64::NAN, 0)] {
-            let row = Row { value: percent, unit: "%".to_owned(), order: 0, received: 1, expected: 1 };
+            let unit = "%".to_owned();
+            let row = Row { value: percent, unit, order: 0, received: 1, first: 0, expected: 1 };
             assert_eq!(bar(&row).chars().filter(|c| *c == '█').count(), full, "{percent}");
             assert_eq!(bar(&row).chars().count(), BAR);
         }

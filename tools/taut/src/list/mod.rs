@@ -17,7 +17,7 @@ use taut::{DomainParticipant, EndpointKind, EndpointSummary, Locator, Participan
 use crate::args::Network;
 use crate::failure::{End, Failure};
 use crate::output;
-use crate::stop::{self, Until};
+use crate::stop::{self, Grace, Until};
 use crate::subscribe::where_to_look;
 
 pub use matching::Pair;
@@ -29,7 +29,13 @@ pub struct Domain {
     pub participants: Vec<ParticipantSummary>,
     /// By topic, writers first.
     pub endpoints: Vec<EndpointSummary>,
-    pub pairs: Vec<Pair>,
+}
+
+impl Domain {
+    /// Every writer with every reader of its topic.
+    pub fn pairs(&self) -> impl Iterator<Item = Pair<'_>> {
+        matching::pairs(&self.participants, &self.endpoints)
+    }
 }
 
 /// Runs the command.
@@ -42,7 +48,12 @@ pub fn run(network: &Network, seconds: f64, json: bool) -> Result<End, Failure> 
     let looked = if stop::requested() { tenths(begin.elapsed().as_secs_f64()).min(seconds) } else { seconds };
     let domain = look(&participant, domain_id);
     if json {
+        let mut grace = Grace::default();
         for line in lines(&domain) {
+            if grace.is_over(Until::NEVER) {
+                output::note("the list is cut short: it was to end before it was whole");
+                break;
+            }
             output::json(&line)?;
         }
     } else {
@@ -72,8 +83,7 @@ fn look(participant: &DomainParticipant, domain_id: u32) -> Domain {
         let reader = endpoint.kind == EndpointKind::Reader;
         (endpoint.topic_name.clone(), endpoint.type_name.clone(), reader, endpoint.guid)
     });
-    let pairs = matching::pairs(&participants, &endpoints);
-    Domain { domain_id, participants, endpoints, pairs }
+    Domain { domain_id, participants, endpoints }
 }
 
 /// Who made a participant, for people.
@@ -108,8 +118,8 @@ fn kind_name(kind: EndpointKind) -> &'static str {
     }
 }
 
-/// One object for each participant, topic, endpoint and pair of a writer and a reader.
-fn lines(domain: &Domain) -> Vec<Value> {
+/// One object for each participant, topic, endpoint and pair of a writer and a reader, each made when it is asked for.
+fn lines(domain: &Domain) -> impl Iterator<Item = Value> {
     let participants = domain.participants.iter().map(|participant| {
         let (host, process, pid) = place(participant);
         json!({
@@ -149,19 +159,20 @@ fn lines(domain: &Domain) -> Vec<Value> {
             "multicast": texts(&endpoint.multicast),
         })
     });
-    let pairs = domain.pairs.iter().map(|pair| {
+    let pairs = domain.pairs().map(|pair| {
+        let path = pair.outcome.as_ref().ok();
         json!({
             "kind": "match",
-            "topic": pair.topic_name,
-            "writer": pair.writer.to_string(),
-            "reader": pair.reader.to_string(),
-            "matched": pair.refused.is_none(),
-            "why_not": pair.refused,
-            "path": pair.path.and_then(|(path, _)| path).map(path::name),
-            "path_why": pair.path.and_then(|(_, why)| why),
+            "topic": pair.writer.topic_name,
+            "writer": pair.writer.guid.to_string(),
+            "reader": pair.reader.guid.to_string(),
+            "matched": path.is_some(),
+            "why_not": pair.outcome.as_ref().err().map(ToString::to_string),
+            "path": path.and_then(|(path, _)| *path).map(path::name),
+            "path_why": path.and_then(|(_, why)| *why),
         })
     });
-    participants.chain(topics).chain(endpoints).chain(pairs).collect()
+    participants.chain(topics).chain(endpoints).chain(pairs)
 }
 
 /// The endpoints of each topic and type.
@@ -170,4 +181,19 @@ pub fn topics(domain: &Domain) -> Vec<&[EndpointSummary]> {
         (&a.topic_name, &a.type_name) == (&b.topic_name, &b.type_name)
     };
     domain.endpoints.chunk_by(same).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_of_pairs_are_made_one_by_one() {
+        let endpoints = matching::tests::endpoints(8_192, 8_192);
+        let domain = Domain { domain_id: 0, participants: vec![], endpoints };
+        let mut lines = lines(&domain).skip_while(|line| line["kind"] != "match");
+        let first = lines.next().unwrap();
+        assert_eq!((&first["matched"], &first["topic"]), (&true.into(), &"Square".into()));
+        assert_eq!(lines.size_hint().1, None, "nobody knows how many there are before they are made");
+    }
 }

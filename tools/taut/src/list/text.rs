@@ -1,5 +1,6 @@
 //! A domain as a page for people.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde_json::Value;
@@ -7,9 +8,11 @@ use taut::{Guid, GuidPrefix, ParticipantSummary};
 use taut_perf::words::counted;
 
 use crate::output::escaped;
+use crate::stop::{Grace, Until};
 
+use super::matching::{Pair, Refusal};
 use super::path::{self, Expected};
-use super::{Domain, Pair, kind_name, place, qos, topics, vendor};
+use super::{Domain, kind_name, place, qos, topics, vendor};
 
 /// The page.
 pub fn page(domain: &Domain) -> String {
@@ -41,32 +44,64 @@ pub fn page(domain: &Domain) -> String {
             let _ = writeln!(page, "  {}  {name:width$}  {}", kind_name(endpoint.kind), policies.join(", "));
         }
     }
-    let refused: Vec<_> = domain.pairs.iter().filter(|pair| pair.refused.is_some()).collect();
-    if !domain.pairs.is_empty() {
-        let matched = domain.pairs.len() - refused.len();
-        let _ = writeln!(page, "\n{} of {} matched", matched, counted(domain.pairs.len(), "pair"));
-    }
-    write_paths(&mut page, &domain.pairs);
-    for pair in refused {
-        let _ = writeln!(
-            page,
-            "  not matched on {}: {} and {}: {}",
-            escaped(&pair.topic_name),
-            name_of(domain, pair.writer),
-            name_of(domain, pair.reader),
-            escaped(pair.refused.as_deref().unwrap_or_default())
-        );
-    }
+    write_matches(&mut page, domain);
     page
 }
 
-/// How many of the matched pairs go which way, the best first.
-fn write_paths(page: &mut String, pairs: &[Pair]) {
-    let mut paths: Vec<Expected> = pairs.iter().filter_map(|pair| pair.path).collect();
-    paths.sort_by_key(|(path, why)| (path.is_none(), *path, *why));
-    let counts: Vec<_> = paths.chunk_by(|a, b| a == b).map(|same| (same.len(), same[0])).collect();
-    let width = counts.iter().map(|(count, _)| count.to_string().len()).max().unwrap_or(0);
-    for (count, path) in counts {
+/// Pairs that do not match which are told of by themselves. Fewer hide the one that is looked for, more fill the memory
+/// where thousands of endpoints are of one topic.
+const MAX_REFUSED: usize = 200;
+
+/// How many of the pairs match, how many of those go which way, the best first, and why others do not.
+fn write_matches(page: &mut String, domain: &Domain) {
+    let (mut matched, mut refused) = (0, 0);
+    let mut paths = BTreeMap::new();
+    let mut told = Vec::new();
+    let mut grace = Grace::default();
+    let mut is_cut = false;
+    for pair in domain.pairs() {
+        is_cut = grace.is_over(Until::NEVER);
+        if is_cut {
+            break;
+        }
+        match &pair.outcome {
+            Ok(path) => {
+                matched += 1;
+                *paths.entry((path.0.is_none(), *path)).or_default() += 1;
+            }
+            Err(why) => {
+                refused += 1;
+                if refused <= MAX_REFUSED {
+                    told.push(refusal(domain, &pair, why));
+                }
+            }
+        }
+    }
+    if matched + refused == 0 {
+        return;
+    }
+    let cut = if is_cut { ", and it was to end before all were looked at" } else { "" };
+    let _ = writeln!(page, "\n{matched} of {} matched{cut}", counted(matched + refused, "pair"));
+    write_paths(page, paths.into_iter().map(|((_, path), count)| (path, count)).collect());
+    told.iter().for_each(|line| page.push_str(line));
+    if let more @ 1.. = refused - told.len() {
+        let _ = writeln!(page, "  … {more} more, of which --json tells");
+    }
+}
+
+fn refusal(domain: &Domain, pair: &Pair<'_>, why: &Refusal<'_>) -> String {
+    format!(
+        "  not matched on {}: {} and {}: {}\n",
+        escaped(&pair.writer.topic_name),
+        name_of(domain, pair.writer.guid),
+        name_of(domain, pair.reader.guid),
+        escaped(&why.to_string())
+    )
+}
+
+fn write_paths(page: &mut String, counts: Vec<(Expected, usize)>) {
+    let width = counts.iter().map(|(_, count)| count.to_string().len()).max().unwrap_or(0);
+    for (path, count) in counts {
         let _ = writeln!(page, "  {count:width$} {}", path::words(path));
     }
 }
@@ -118,40 +153,72 @@ fn name_of(domain: &Domain, guid: Guid) -> String {
 
 #[cfg(test)]
 mod tests {
-    use taut::SamplePath;
-
+    use super::super::{matching, path};
     use super::*;
 
     #[test]
     fn nothing_of_a_peer_reaches_the_terminal_as_it_is() {
-        let evil = "\u{1b}[2J";
+        let evil = "\u{1b}[2J\u{202e}\u{2066}\u{200b}\u{2028}\u{e0001}";
         let named = ["taut.version", "taut.host", "taut.process", "taut.pid"].map(|name| (name, evil));
-        let mut participant = super::super::path::tests::participant(1, &named);
+        let mut participant = path::tests::participant(1, &named);
         participant.name = evil.to_owned();
-        let domain =
-            Domain { domain_id: 0, participants: vec![participant], endpoints: vec![], pairs: vec![] };
-        let page = page(&domain);
-        assert!(!page.contains('\u{1b}') && page.contains("Taut \\u{1b}[2J, host \\u{1b}[2J"), "{page}");
+        let mut endpoints = matching::tests::endpoints(2, 2);
+        for endpoint in &mut endpoints {
+            evil.clone_into(&mut endpoint.topic_name);
+            evil.clone_into(&mut endpoint.type_name);
+            endpoint.qos.partition.iter_mut().for_each(|name| evil.clone_into(name));
+            evil.as_bytes().clone_into(&mut endpoint.qos.user_data);
+        }
+        let page = page(&Domain { domain_id: 0, participants: vec![participant], endpoints });
+        let shown = "\\u{1b}[2J\\u{202e}\\u{2066}\\u{200b}\\u{2028}\\u{e0001}";
+        let of = |c: char| evil.contains(c) && !"[2J".contains(c);
+        assert!(!page.contains(of), "{page:?}");
+        for line in [
+            format!("Taut {shown}, host {shown}, program {shown}"),
+            format!("Topic {shown}  {shown}"),
+            format!("not matched on {shown}: "),
+            format!("USER_DATA {shown}"),
+        ] {
+            assert!(page.contains(&line), "{line} is not in\n{page}");
+        }
     }
 
     #[test]
     fn paths_are_counted_best_first() {
-        let guid = Guid::new(GuidPrefix([1; 12]), taut::EntityId::PARTICIPANT);
-        let pair =
-            |path| Pair { topic_name: "Square".to_owned(), writer: guid, reader: guid, refused: None, path };
-        let far = |why| Some((Some(SamplePath::Network), Some(why)));
-        let near = Some((Some(SamplePath::SharedMemory), None));
-        let mut pairs: Vec<_> = std::iter::repeat_with(|| pair(near)).take(12).collect();
-        pairs.extend([far("another host"), None, far("local is off at the reader")].map(pair));
-        pairs.insert(0, pair(Some((None, Some("neither side is Taut")))));
-        pairs.insert(1, pair(far("another host")));
-        pairs.push(pair(Some((Some(SamplePath::Process), None))));
+        let participants = vec![
+            path::tests::taut(1, "h", "7"),
+            path::tests::taut(2, "h", "8"),
+            path::tests::taut(3, "g", "7"),
+            path::tests::participant(4, &[]),
+        ];
+        let mut endpoints = matching::tests::endpoints(1, 15);
+        let of = [4, 2, 3, 1, 2, 9, 3];
+        for (endpoint, number) in endpoints.iter_mut().skip(1).zip(of.into_iter().chain([2; 8])) {
+            endpoint.qos.partition.clear();
+            endpoint.guid.prefix = GuidPrefix([number; 12]);
+        }
         let mut page = String::new();
-        write_paths(&mut page, &pairs);
+        write_matches(&mut page, &Domain { domain_id: 0, participants, endpoints });
         assert_eq!(
             page,
-            "   1 within one process\n  12 by shared memory\n   2 by UDP (another host)\n   1 by UDP (local is off \
-             at the reader)\n   1 by a way unknown (neither side is Taut)\n"
+            "\n15 of 15 pairs matched\n   1 within one process\n  10 by shared memory\n   2 by UDP (another host)\n   \
+             1 by UDP (another vendor)\n   1 by a way unknown (a participant has not announced itself)\n"
         );
+    }
+
+    #[test]
+    fn a_page_grows_with_the_endpoints_and_not_with_the_pairs() {
+        let page = |each: u32| {
+            let endpoints = matching::tests::endpoints(each, each);
+            page(&Domain { domain_id: 0, participants: vec![], endpoints })
+        };
+        let lines = page(400);
+        let refused = lines.lines().filter(|line| line.starts_with("  not matched on ")).count();
+        // Of those in a partition one matches.
+        let more = 160_000 - 40_000 - 200 - MAX_REFUSED;
+        assert_eq!(refused, MAX_REFUSED);
+        assert!(lines.ends_with(&format!("\n  … {more} more, of which --json tells\n")), "{lines}");
+        assert!(lines.contains("\n40200 of 160000 pairs matched\n"), "{lines}");
+        assert!(!page(10).contains(" more"), "all 70 are told of");
     }
 }

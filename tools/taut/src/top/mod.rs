@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use taut::{
-    ClassReport, DataReader, DomainParticipant, ParticipantReport, ParticipantSummary, Qos, REPORT_TOPIC,
+    ClassReport, DataReader, DomainParticipant, Guid, ParticipantReport, ParticipantSummary, Qos,
+    REPORT_TOPIC,
 };
 use taut_perf::{terminal, values};
 
@@ -171,12 +172,21 @@ impl Domain {
             let row = self.rows.entry(guid).or_insert_with(|| Row::new(about.clone()));
             row.about = about;
         }
-        for report in reader.take()?.into_iter().filter_map(|sample| sample.data) {
-            if let Some(row) = self.rows.get_mut(&report.participant) {
-                row.note(report);
-            }
+        for sample in reader.take()? {
+            let writer = Guid::from_bytes(sample.info.publication_handle.0);
+            sample.data.into_iter().for_each(|report| self.hear(writer, report));
         }
         Ok(())
+    }
+
+    /// Takes a report of the participant whose writer this is; of another one nobody can tell.
+    fn hear(&mut self, writer: Guid, report: ParticipantReport) {
+        if Guid::from_bytes(report.participant).prefix != writer.prefix {
+            return;
+        }
+        if let Some(row) = self.rows.get_mut(&report.participant) {
+            row.note(report);
+        }
     }
 
     /// A picture was drawn: what comes is for the next.
@@ -293,4 +303,24 @@ fn show(domain: &Domain, wanted: Option<&str>, picture: &mut Option<Picture>) ->
         lines.push(format!("… {hidden} more"));
     }
     Ok(picture.draw(&lines, size)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::top::prometheus::tests::{domain, report, row};
+
+    #[test]
+    fn nobody_reports_of_another_participant() {
+        let mut domain = domain(vec![row(1, "pump", None), row(2, "liar", None)]);
+        let [pump, liar] = [1, 2].map(|number| Guid::from_bytes([number; 16]));
+        let about_pump =
+            |datagrams_in| ParticipantReport { participant: pump.to_bytes(), datagrams_in, ..report() };
+        for (writer, datagrams_in) in [(pump, 7), (liar, 8)] {
+            domain.hear(writer, about_pump(datagrams_in));
+            let told = domain.rows[&pump.to_bytes()].newest.as_ref().map(|report| report.datagrams_in);
+            assert_eq!(told, Some(7));
+        }
+        assert!(domain.rows[&liar.to_bytes()].newest.is_none());
+    }
 }

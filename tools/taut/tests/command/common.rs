@@ -1,7 +1,10 @@
 //! Runs the `taut` command for the tests, on the loopback interface, without the user's settings.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 /// The command, on loopback and in a domain; `arguments` as a user writes them.
 pub fn taut(domain: u32, arguments: &str) -> Command {
@@ -43,6 +46,15 @@ pub fn has_strace() -> bool {
         println!("LEFT OUT: it needs strace");
     }
     is_here
+}
+
+/// A pipe that takes nothing more until somebody reads.
+pub fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    fcntl(&writer, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+    while writer.write(&[b'\n'; 4_096]).is_ok() {}
+    fcntl(&writer, FcntlArg::F_SETFL(OFlag::empty())).unwrap();
+    (reader, writer)
 }
 
 /// What a command that has ended says.
@@ -101,8 +113,13 @@ pub struct Running {
 }
 
 impl Running {
-    pub fn start(mut command: Command) -> Running {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    pub fn start(command: Command) -> Running {
+        Running::start_into(command, Stdio::piped())
+    }
+
+    /// What goes to stdout goes there.
+    pub fn start_into(mut command: Command, stdout: impl Into<Stdio>) -> Running {
+        let mut child = command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
         let stdout = child.stdout.take().map(BufReader::new);
         let stderr = BufReader::new(child.stderr.take().unwrap());
         Running { child, stdout, stderr }
@@ -140,6 +157,16 @@ impl Running {
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// Ends by itself, as [`Running::end`].
+    pub fn ends_within(mut self, limit: Duration) -> Ended {
+        let end = Instant::now() + limit;
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < end, "it goes on");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.end()
     }
 
     /// Reads what it still says, until its end.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::{Ended, Running, bare, objects, run, run_longer, taut};
+use crate::common::{Ended, Running, bare, full_pipe, objects, run, run_longer, taut};
 
 #[test]
 fn shapes() {
@@ -184,6 +184,44 @@ fn a_reader_of_the_output_may_leave() {
     publisher.close_stdout();
     let ended = publisher.end();
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+}
+
+/// More than anything takes that is to end.
+const LONG: Duration = Duration::from_secs(60);
+
+#[test]
+fn a_signal_ends_who_publishes_though_nobody_reads_on() {
+    let mut sub = Running::start(taut(207, "sub shapes --json"));
+    let (_unread, full) = full_pipe();
+    let publisher = Running::start_into(taut(207, "pub shapes --json --rate 0 --wait 600"), full);
+    // It has written this one, and does nothing else before it has printed it.
+    assert!(sub.line().contains("BLUE"));
+    publisher.signal("TERM");
+    let ended = publisher.ends_within(LONG);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_signal_ends_who_subscribes_though_nobody_reads_on() {
+    let (_unread, full) = full_pipe();
+    let sub = Running::start_into(taut(208, "sub shapes"), full);
+    let mut publisher = Running::start(taut(208, "pub shapes --rate 0 --wait 600"));
+    // Of this one there is more to take whenever it looks.
+    let told = publisher.error_line();
+    assert!(told.starts_with("taut: a sample has waited "), "{told}");
+    sub.signal("TERM");
+    let ended = sub.ends_within(LONG);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), "taut: received 0 samples of Square\n"));
+}
+
+#[test]
+fn the_time_is_over_though_nobody_reads_on() {
+    let (_unread, full) = full_pipe();
+    let sub = Running::start_into(taut(209, "sub shapes --count 1 --timeout 5"), full);
+    let _publisher = Running::start(taut(209, "pub shapes --rate 0 --wait 600"));
+    let ended = sub.ends_within(LONG);
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.ends_with("taut: received 0 samples of Square\n"), "{}", ended.stderr);
 }
 
 /// The period is longer than any clock tells.
