@@ -314,7 +314,7 @@ impl HistoryCache {
         self.entries.from(self.place(from)).filter(|change| change.is_held())
     }
 
-    fn held(&self) -> impl DoubleEndedIterator<Item = &CacheChange> {
+    fn held(&self) -> impl Iterator<Item = &CacheChange> {
         self.entries.from(0).filter(|change| change.is_held())
     }
 
@@ -352,13 +352,8 @@ impl HistoryCache {
         self.held().take(count).last().map(|change| change.sequence_number)
     }
 
-    /// The number of the first of the `count` newest changes held, of fewer if there are no more.
-    pub fn first_of_newest(&self, count: usize) -> Option<SequenceNumber> {
-        self.held().rev().take(count).last().map(|change| change.sequence_number)
-    }
-
-    /// Drops all changes up to and including `number`. *Cost*: per change O(1), O(log n) where the changes of each
-    /// instance are counted.
+    /// Drops all changes up to and including `number`, of a KEEP_LAST history the first [`limits::FORGOTTEN`] of them: what is
+    /// more goes the next time. *Cost*: per change O(1), O(log n) where the changes of each instance are counted.
     #[inline]
     pub fn remove_through(&mut self, number: SequenceNumber) {
         if self.first <= number {

@@ -142,7 +142,7 @@ pub const GREETING_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a best-effort reader takes nothing else while no more of its history comes. Lower and on a slow path fresh
 /// changes overtake history, which is lost; higher and more of them are if the word that history is over gets lost.
 pub const HISTORY_PATIENCE: Duration = Duration::from_secs(1);
-/// History that is pushed to a reader when it matches, before it has to ask.
+/// History that is pushed to a reliable reader when it matches, before it has to ask.
 pub const REPLAY_CHANGES: usize = 256;
 
 /// Announcements of participants in assembly. Lower and of many that announce themselves in fragments at the same time some
