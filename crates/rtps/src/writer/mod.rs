@@ -552,7 +552,7 @@ impl Writer {
         if self.guid.entity.is_builtin() && proxy.has_restarted(now, set, count) {
             return Acknowledged::Anew;
         }
-        if !proxy.on_acknack(set, count, last) {
+        if !proxy.on_acknack(now, set, count, last) {
             return if is_final { Acknowledged::Nothing } else { self.on_question_beyond(now, reader, set) };
         }
         let fell = proxy.acked < before;
@@ -638,7 +638,7 @@ impl Writer {
         let missing = asked.iter().count();
         let size = self.sendable(number).and_then(|change| self.paths.fragment_size(change)).unwrap_or(0);
         let Some(proxy) = self.proxies.get_mut(&reader).filter(|proxy| proxy.reliable) else { return };
-        if proxy.on_nack_frag(number, set, asked, count, next) {
+        if proxy.on_nack_frag(now, (number, set, asked), count, next) {
             proxy.heard = Some(now);
             let cost = size.max(window::DATAGRAM);
             proxy.missing = proxy.missing.saturating_mul(cost);
