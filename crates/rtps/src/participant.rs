@@ -538,7 +538,7 @@ impl Participant {
         let writer = self.writers.get_mut(index.0).ok_or(Full)?;
         let outcome = writer.write(now, change);
         if outcome.is_err() {
-            self.note_refused(now, index);
+            self.note_refused(now, index, change);
         } else {
             writer.asserted_at = now;
             let (has_local, is_news) =

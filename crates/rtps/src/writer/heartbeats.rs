@@ -1,9 +1,9 @@
 //! When a writer's readers are asked what they have: by its timer, or at once if somebody waits for it.
 //! RTPS 2.5 §8.4.9.2 (reliable stateful writer). What rides behind fresh changes is in `transmit`.
 
-use taut_base::{Duration, SequenceNumber, Time};
+use taut_base::{Duration, InstanceHandle, SequenceNumber, Time};
 
-use super::{ReaderProxy, Writer};
+use super::{NewChange, ReaderProxy, Writer};
 use crate::limits;
 
 /// A write that found no room.
@@ -13,8 +13,17 @@ pub(super) struct Hurried {
     last: SequenceNumber,
     /// How often more the heartbeat timer asks for it soon.
     asks_left: u32,
-    /// There was none for any change, and nobody has told of some since.
-    waits: bool,
+    /// Of what there was none, if nobody has told of some since.
+    awaits: Option<Room>,
+}
+
+/// What a write may wait for.
+#[derive(Clone, Copy)]
+enum Room {
+    /// Room for one more change.
+    ForAny,
+    /// For one of this instance.
+    Of(InstanceHandle),
 }
 
 impl Writer {
@@ -143,21 +152,25 @@ impl Writer {
         })
     }
 
-    /// A write has found no room. Returns whether there is none for any change, rather than for one of its instance.
-    pub(crate) fn note_refused(&mut self) -> bool {
-        self.hurried.waits = !self.has_room();
-        self.hurried.waits
+    /// A write has found no room. Returns whether it may wait for some.
+    pub(crate) fn note_refused(&mut self, refused: &NewChange) -> bool {
+        let awaits = if self.has_room() { Room::Of(refused.instance) } else { Room::ForAny };
+        self.hurried.awaits = Some(awaits).filter(|_| self.keep_all && !self.never_takes(refused));
+        self.has_refused()
     }
 
-    /// Did a write find none for any change, and was not told of some since?
+    /// May a write wait for room, and was not told of some since?
     pub(crate) fn has_refused(&self) -> bool {
-        self.hurried.waits
+        self.hurried.awaits.is_some()
     }
 
-    /// The same, and there is room now: it is told.
+    /// The same, and there is some now: it is told.
     pub(crate) fn takes_again(&mut self) -> bool {
-        let takes = self.hurried.waits && self.has_room();
-        self.hurried.waits &= !takes;
+        let takes = self.hurried.awaits.is_some_and(|room| match room {
+            Room::ForAny => self.has_room(),
+            Room::Of(instance) => self.has_room_for(instance),
+        });
+        self.hurried.awaits.take_if(|_| takes);
         takes
     }
 
