@@ -363,7 +363,12 @@ impl HistoryCache {
 
     #[inline(never)]
     fn remove_any_through(&mut self, number: SequenceNumber) {
-        while let Some(first) = self.first().filter(|first| *first <= number) {
+        // With KEEP_ALL no more can be acknowledged at once than may be under way, and a write may wait for all of it to go.
+        let mut most = if self.depth.is_some() { limits::FORGOTTEN } else { usize::MAX };
+        while most > 0
+            && let Some(first) = self.first().filter(|first| *first <= number)
+        {
+            most = most.saturating_sub(1);
             if self.counted {
                 self.remove(first);
             } else {
@@ -480,6 +485,23 @@ pub(crate) mod tests {
         assert_eq!(numbers(&cache), [1, 1_000]);
         assert!(cache.entries.len() < 80, "holes are compacted: {}", cache.entries.len());
         assert!(cache.get(SequenceNumber(1)).is_some() && cache.get(SequenceNumber(500)).is_none());
+    }
+
+    #[test]
+    fn a_deep_history_goes_in_parts_and_one_that_keeps_all_at_once() {
+        let (most, rest) = (limits::FORGOTTEN, 7);
+        for keyed in [false, true] {
+            let held = |history, times: usize| {
+                let mut cache = HistoryCache::new(history, keyed);
+                let last = (2 * most + rest) as i64;
+                (1..=last).for_each(|number| put(&mut cache, change(number, number as u8)));
+                (0..times).for_each(|_| cache.remove_through(SequenceNumber(last)));
+                cache.len()
+            };
+            let deep = History::KeepLast(1_000_000);
+            assert_eq!([1, 2, 3].map(|times| held(deep, times)), [most + rest, rest, 0]);
+            assert_eq!(held(History::KeepAll, 1), 0);
+        }
     }
 
     #[test]

@@ -65,6 +65,11 @@ pub const KEPT_BYTES: usize = WINDOW_BYTES;
 /// one back for longer that had only lost much once.
 pub const APART: Duration = Duration::from_millis(1_000);
 
+/// Changes that a KEEP_LAST history drops at once, when all have acknowledged them. Lower leaves more of a deep one for later, and
+/// below what a stream writes between two acknowledgements it always holds some; higher makes a step longer, in which a
+/// reader that was stopped acknowledges all at once: a change takes some 50 ns.
+pub const FORGOTTEN: usize = 4_096;
+
 /// First heartbeat after the last write that nobody has acknowledged: while a stream goes on, those
 /// that ride behind its data are enough. Lower disturbs a stream with pauses, higher lets a lost last
 /// sample wait. At 10 ms it came just when a loop of 100 Hz writes again.

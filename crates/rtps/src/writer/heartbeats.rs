@@ -6,6 +6,9 @@ use taut_base::{Duration, InstanceHandle, SequenceNumber, Time};
 use super::{NewChange, ReaderProxy, Writer};
 use crate::limits;
 
+/// When the next step of it comes of a history that goes in several: in another round of timers than this one.
+const FORGETS_NEXT: Duration = Duration::from_micros(1);
+
 /// A write that found no room.
 #[derive(Default)]
 pub(super) struct Hurried {
@@ -48,7 +51,7 @@ impl Writer {
             self.on_blocked();
         }
         if self.is_acknowledged() {
-            self.heartbeat_at = Time::NEVER;
+            self.heartbeat_at = if self.forgets_more() { now + FORGETS_NEXT } else { Time::NEVER };
             return;
         }
         let since = now - self.patience();
@@ -61,6 +64,12 @@ impl Writer {
         if all {
             self.heartbeat_interval = self.heartbeat_interval.times(2).min(limits::HEARTBEAT_MAX);
         }
+    }
+
+    /// All is acknowledged: a volatile history goes, as far as it goes in one step. Is some left?
+    fn forgets_more(&mut self) -> bool {
+        self.forget_acknowledged();
+        !self.durable && self.history.first().is_some_and(|first| first <= self.sent)
     }
 
     /// Does a write wait for room that a reader could make who has said nothing since then? Only so often.
@@ -211,5 +220,47 @@ impl Writer {
             owed.add(proxy);
         }
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WriterIndex;
+    use crate::message::{Message, Tx};
+    use crate::writer::{MulticastChoice, change};
+    use taut_base::{EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumberSet, VendorId};
+    use taut_port::Loopback;
+    use taut_qos::{EndpointQos, History, ReliabilityKind};
+    use taut_wire::Header;
+
+    /// A reader that was stopped comes back, and the writer writes nothing more.
+    #[test]
+    fn a_deep_history_that_is_acknowledged_at_once_goes_step_by_step() {
+        let guid = Guid::new(GuidPrefix([1; 12]), EntityId::user(1, true, false));
+        let mut qos = EndpointQos::default_writer();
+        qos.reliability.kind = ReliabilityKind::Reliable;
+        let deep = History::KeepLast(1_000_000);
+        let mut writer = Writer::new(guid, WriterIndex(0), &qos, deep, None, MulticastChoice::Auto);
+        let reader = Guid::new(GuidPrefix([2; 12]), EntityId::user(1, false, false));
+        writer.match_reader(ReaderProxy::new(reader, true, vec![Locator::INVALID], Vec::new()), false);
+        let count = 5 * limits::FORGOTTEN + 7;
+        (0..count).for_each(|_| _ = writer.write(Time(0), &mut change()).unwrap());
+        let (version, vendor) = (ProtocolVersion::RTPS_2_5, VendorId::UNKNOWN);
+        let mut message = Message::new(Header { version, vendor, prefix: guid.prefix });
+        writer.push(&mut Tx::new(Time(0), &mut Loopback::new(), &mut message, usize::MAX));
+        let mut at = writer.want_heartbeat(Time(0)).unwrap();
+        let all = SequenceNumberSet::new(SequenceNumber(count as i64 + 1));
+        let mut held = vec![writer.changes_held()];
+        writer.on_acknack(Time(0), reader, &all, 1, true);
+        held.push(writer.changes_held());
+        while at != Time::NEVER {
+            writer.on_heartbeat_timer(at);
+            held.push(writer.changes_held());
+            assert!(writer.heartbeat_at > at, "the next step is not of this round");
+            at = writer.heartbeat_at;
+        }
+        assert!(held.windows(2).all(|two| two[0] - two[1] <= limits::FORGOTTEN), "{held:?}");
+        assert_eq!((held.first(), held.last()), (Some(&count), Some(&0)));
     }
 }
