@@ -182,6 +182,9 @@ pub const INBOX_AT_ONCE: usize = 8;
 /// Matches that begin or end with a local endpoint, in one step. Lower costs a turn of the token for each, higher makes a step
 /// longer that samples may wait for: a match takes some 2 us.
 pub const LOCAL_STEP: usize = 16;
+/// Changes that readers of this participant are given of a history in one step. Lower costs a turn of the token for each,
+/// higher makes a step longer that samples may wait for: a change takes some 0.5 us.
+pub const LOCAL_CHANGES: usize = 256;
 /// Locators of one entity that are used.
 pub const LOCATORS: usize = 16;
 /// Matches or endpoints of a peer that one step is about where it is forgotten, or all its matches change. Lower costs a
