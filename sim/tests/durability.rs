@@ -301,26 +301,32 @@ fn a_long_hole_in_the_numbers_takes_one_answer() {
     assert!(sent.acknack <= 3 && sent.gap <= 21, "{sent:?}");
 }
 
+/// Of few instances among many samples of another one, and of many.
 #[test]
 fn a_best_effort_late_joiner_gets_what_is_held_however_old() {
-    let qos = Qos::default().best_effort().keep_last(1).transient_local();
-    let mut pair = Pair::new(1);
-    pair.writer(qos.clone());
-    for instance in 0..20 {
-        pair.write(instance, 32).unwrap();
-        (0..1_000).for_each(|_| _ = pair.write(100, 32).unwrap());
+    for (instances, between) in [(20, 1_000), (1_000, 1)] {
+        let qos = Qos::default().best_effort().keep_last(1).transient_local();
+        let mut pair = Pair::new(1);
+        pair.writer(qos.clone());
+        for instance in 0..instances {
+            pair.write(instance, 32).unwrap();
+            (0..between).for_each(|_| _ = pair.write(instances, 32).unwrap());
+        }
+        pair.run_for(second());
+        pair.reader(qos);
+        pair.run_until_matched();
+        pair.run_for(second());
+        let taken = pair.take_numbers();
+        assert_eq!(taken.len(), instances as usize + 1);
+        assert!(taken.is_sorted(), "{taken:?}");
+        pair.write(1, 32).unwrap();
+        pair.run_for(second());
+        assert_eq!(pair.take_numbers().len(), 1);
+        let reader = pair.readers[0];
+        let lost =
+            pair.network.on(reader.node, |p, _| p.at_side(reader.index, |side| side.sample_lost.take()));
+        assert_eq!(lost.flatten().map(|s| s.total_count), Some(0), "what KEEP_LAST has dropped is not lost");
     }
-    pair.run_for(second());
-    pair.reader(qos);
-    pair.run_until_matched();
-    pair.run_for(second());
-    assert_eq!(pair.take_numbers().len(), 21);
-    pair.write(1, 32).unwrap();
-    pair.run_for(second());
-    assert_eq!(pair.take_numbers().len(), 1);
-    let reader = pair.readers[0];
-    let lost = pair.network.on(reader.node, |p, _| p.at_side(reader.index, |side| side.sample_lost.take()));
-    assert_eq!(lost.flatten().map(|s| s.total_count), Some(0), "what KEEP_LAST has dropped is not lost");
 }
 
 /// Readers that join a stream, the first alone, the second beside one of its participant that has live samples already, the

@@ -3,7 +3,7 @@
 use taut_base::{Duration, EntityId, GuidPrefix, SequenceNumber, SequenceNumberSet};
 use taut_mem::Bytes;
 use taut_port::Traffic;
-use taut_qos::Qos;
+use taut_qos::{Qos, ResourceLimits};
 use taut_rtps::discovery::ParticipantData;
 use taut_rtps::limits;
 use taut_sim::{Pair, Tally, USER_GROUP, meta_locator, user_locator};
@@ -124,6 +124,33 @@ fn announcements_come_back_as_at_most_a_few() {
     pair.run_for(Duration::from_millis(100));
     let sent = pair.network.nodes[1 - captured.from].sent.since(&before);
     assert!(sent.datagrams < 5, "{sent:?}");
+}
+
+/// What it acknowledges may be true, or more than was written.
+#[test]
+fn a_count_far_ahead_silences_no_reader_for_good() {
+    for base in [11, 12] {
+        let mut pair = Pair::new(1);
+        let limits = ResourceLimits { max_samples: Some(20), ..ResourceLimits::default() };
+        pair.reader(Qos::default().reliable().keep_all());
+        pair.writer(Qos::default().reliable().keep_all().resource_limits(limits));
+        pair.run_until_matched();
+        (0..10).for_each(|_| _ = pair.write(1, 10).unwrap());
+        pair.run_for(Duration::from_secs(1));
+        let (reader_id, writer_id) = (pair.readers[0].guid.entity, pair.writers[0].guid.entity);
+        let reader_sn_state = SequenceNumberSet::new(SequenceNumber(base));
+        let acknack = AckNack { reader_id, writer_id, reader_sn_state, count: 1 << 30, final_flag: true };
+        forge(&mut pair, Pair::READER, |out| acknack.write(out, Endian::Little));
+        pair.run_for(Duration::from_millis(1));
+        let goes_on = pair.run_until(Duration::from_secs(2), |pair| {
+            while pair.writers[0].written < 1_000 && pair.write(1, 10).is_ok() {}
+            pair.writers[0].written == 1_000
+        });
+        assert!(goes_on, "{} written", pair.writers[0].written);
+        pair.run_for(Duration::from_secs(1));
+        assert!(pair.is_acknowledged(0));
+        assert_eq!(pair.take_numbers(), Vec::from_iter(1..=1_000));
+    }
 }
 
 /// The reader's side seems to forget the writer's side: how much of what it is told of its endpoints it has, in turn.

@@ -417,7 +417,8 @@ impl Executor {
         if let Patience::KeepAll(wait) = *patience
             && !outlet.may_write()
         {
-            match self.wait_for_room(outlet, wait) {
+            let may_gain = self.may_gain_room(outlet, write);
+            match may_gain.and_then(|()| self.wait_for_room(outlet, wait)) {
                 // The protocol may have it wait, too: for no longer than that in all.
                 Ok(left) => *patience = Patience::KeepAll(Some(left)),
                 Err(error) => {
@@ -504,16 +505,18 @@ impl Executor {
             return Ok(());
         }
         match patience {
-            Patience::KeepAll(Some(wait)) => self.give_when_read(outlet, write, wait),
+            Patience::KeepAll(wait) => self.give_when_read(outlet, write, wait),
             Patience::KeepLastWithin => Err(no_samples_left()),
-            _ => Err(would_wait()),
+            Patience::KeepLast => Err(would_wait()),
         }
     }
 
-    /// The same as soon as readers let it.
+    /// The same as soon as readers let it, if they can.
     #[cold]
-    fn give_when_read(&self, outlet: &mut Outlet, write: &mut Write, wait: Duration) -> Result<()> {
+    fn give_when_read(&self, outlet: &mut Outlet, write: &mut Write, wait: Option<Duration>) -> Result<()> {
         let index = outlet.index;
+        self.may_gain_room(outlet, write)?;
+        let wait = wait.ok_or_else(would_wait)?;
         self.may_wait()?;
         let written = self.await_readers(outlet, ends(wait), |outlet, until| {
             self.inner.wait_behind(until, |participant, now| {

@@ -314,7 +314,7 @@ impl HistoryCache {
         self.entries.from(self.place(from)).filter(|change| change.is_held())
     }
 
-    fn held(&self) -> impl DoubleEndedIterator<Item = &CacheChange> {
+    fn held(&self) -> impl Iterator<Item = &CacheChange> {
         self.entries.from(0).filter(|change| change.is_held())
     }
 
@@ -352,13 +352,8 @@ impl HistoryCache {
         self.held().take(count).last().map(|change| change.sequence_number)
     }
 
-    /// The number of the first of the `count` newest changes held, of fewer if there are no more.
-    pub fn first_of_newest(&self, count: usize) -> Option<SequenceNumber> {
-        self.held().rev().take(count).last().map(|change| change.sequence_number)
-    }
-
-    /// Drops all changes up to and including `number`. *Cost*: per change O(1), O(log n) where the changes of each
-    /// instance are counted.
+    /// Drops all changes up to and including `number`, of a KEEP_LAST history the first [`limits::FORGOTTEN`] of them: what is
+    /// more goes the next time. *Cost*: per change O(1), O(log n) where the changes of each instance are counted.
     #[inline]
     pub fn remove_through(&mut self, number: SequenceNumber) {
         if self.first <= number {
@@ -368,7 +363,12 @@ impl HistoryCache {
 
     #[inline(never)]
     fn remove_any_through(&mut self, number: SequenceNumber) {
-        while let Some(first) = self.first().filter(|first| *first <= number) {
+        // With KEEP_ALL no more can be acknowledged at once than may be under way, and a write may wait for all of it to go.
+        let mut most = if self.depth.is_some() { limits::FORGOTTEN } else { usize::MAX };
+        while most > 0
+            && let Some(first) = self.first().filter(|first| *first <= number)
+        {
+            most = most.saturating_sub(1);
             if self.counted {
                 self.remove(first);
             } else {
@@ -485,6 +485,23 @@ pub(crate) mod tests {
         assert_eq!(numbers(&cache), [1, 1_000]);
         assert!(cache.entries.len() < 80, "holes are compacted: {}", cache.entries.len());
         assert!(cache.get(SequenceNumber(1)).is_some() && cache.get(SequenceNumber(500)).is_none());
+    }
+
+    #[test]
+    fn a_deep_history_goes_in_parts_and_one_that_keeps_all_at_once() {
+        let (most, rest) = (limits::FORGOTTEN, 7);
+        for keyed in [false, true] {
+            let held = |history, times: usize| {
+                let mut cache = HistoryCache::new(history, keyed);
+                let last = (2 * most + rest) as i64;
+                (1..=last).for_each(|number| put(&mut cache, change(number, number as u8)));
+                (0..times).for_each(|_| cache.remove_through(SequenceNumber(last)));
+                cache.len()
+            };
+            let deep = History::KeepLast(1_000_000);
+            assert_eq!([1, 2, 3].map(|times| held(deep, times)), [most + rest, rest, 0]);
+            assert_eq!(held(History::KeepAll, 1), 0);
+        }
     }
 
     #[test]

@@ -25,6 +25,9 @@
 
 mod anatomy;
 mod answers;
+mod beside;
+#[cfg(test)]
+mod beside_tests;
 mod counters;
 pub mod discovery;
 mod event;

@@ -65,6 +65,11 @@ pub const KEPT_BYTES: usize = WINDOW_BYTES;
 /// one back for longer that had only lost much once.
 pub const APART: Duration = Duration::from_millis(1_000);
 
+/// Changes that a KEEP_LAST history drops at once, when all have acknowledged them. Lower leaves more of a deep one for later, and
+/// below what a stream writes between two acknowledgements it always holds some; higher makes a step longer, in which a
+/// reader that was stopped acknowledges all at once: a change takes some 50 ns.
+pub const FORGOTTEN: usize = 4_096;
+
 /// First heartbeat after the last write that nobody has acknowledged: while a stream goes on, those
 /// that ride behind its data are enough. Lower disturbs a stream with pauses, higher lets a lost last
 /// sample wait. At 10 ms it came just when a loop of 100 Hz writes again.
@@ -142,7 +147,7 @@ pub const GREETING_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a best-effort reader takes nothing else while no more of its history comes. Lower and on a slow path fresh
 /// changes overtake history, which is lost; higher and more of them are if the word that history is over gets lost.
 pub const HISTORY_PATIENCE: Duration = Duration::from_secs(1);
-/// History that is pushed to a reader when it matches, before it has to ask.
+/// History that is pushed to a reliable reader when it matches, before it has to ask.
 pub const REPLAY_CHANGES: usize = 256;
 
 /// Announcements of participants in assembly. Lower and of many that announce themselves in fragments at the same time some
@@ -180,6 +185,9 @@ pub const LOCAL_STEP: usize = 16;
 /// Peers that are looked at in one step, whether each is to be told directly that this participant is still there. Lower costs
 /// more timers for each announcement, higher makes a step longer: a look takes some 0.2 us, more with many initial peers.
 pub const TELL_STEP: usize = 32;
+/// Changes that readers of this participant are given of a history in one step. Lower costs a turn of the token for each,
+/// higher makes a step longer that samples may wait for: a change takes some 0.5 us.
+pub const LOCAL_CHANGES: usize = 256;
 /// Locators of one entity that are used.
 pub const LOCATORS: usize = 16;
 /// Matches or endpoints of a peer that one step is about where it is forgotten, or all its matches change. Lower costs a

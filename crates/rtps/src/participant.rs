@@ -21,7 +21,6 @@ use crate::limits;
 use crate::liveliness::{Alive, Liveliness};
 use crate::message::{Message, Tx};
 use crate::reader::{Offer, Reader};
-use crate::receiver::pass_lane;
 use crate::recent::RecentMap;
 use crate::schedule::{Schedule, TxClass, Work};
 use crate::table::Table;
@@ -190,6 +189,8 @@ pub struct Participant {
     /// What is yet to be done for the last of those.
     pub(crate) found: Found,
     pub(crate) unmatched: VecDeque<Unmatched>,
+    /// Writers that have more for readers of this participant.
+    pub(crate) undelivered: VecDeque<WriterIndex>,
     /// A known peer that has announced itself again; `None` between calls.
     pub(crate) announced: Option<GuidPrefix>,
     /// Readers that may have something to acknowledge; empty between calls.
@@ -235,6 +236,7 @@ impl Participant {
             inbox: Inbox::default(),
             found: Found::default(),
             unmatched: VecDeque::new(),
+            undelivered: VecDeque::new(),
             announced: None,
             woken: Vec::new(),
             alive: Alive::default(),
@@ -311,6 +313,8 @@ impl Participant {
                 Timer::WriterLiveliness(index) => self.on_writer_liveliness_timer(now, index),
                 Timer::Lifespan(index) => self.on_lifespan_timer(now, at, index),
                 Timer::Flow => self.on_flow_timer(now),
+                // With it ends the step, behind which `match_more` is called.
+                Timer::Beside => return budget,
             }
         }
         budget
@@ -539,7 +543,7 @@ impl Participant {
         let writer = self.writers.get_mut(index.0).ok_or(Full)?;
         let outcome = writer.write(now, change);
         if outcome.is_err() {
-            self.note_refused(now, index);
+            self.note_refused(now, index, change);
         } else {
             writer.asserted_at = now;
             let (has_local, is_news) =
@@ -551,7 +555,7 @@ impl Participant {
                 self.tell_lane_readers(now, index);
             }
             if has_local {
-                self.deliver_local(index, sink);
+                self.deliver_local(index, sink, &mut { limits::LOCAL_CHANGES });
             }
         }
         if let Some(writer) = self.writers.get_mut(index.0)
@@ -560,73 +564,6 @@ impl Participant {
             self.queue_discovery();
         }
         outcome
-    }
-
-    /// Gives the readers of this participant what a writer has for them.
-    pub(crate) fn deliver_local(&mut self, index: WriterIndex, sink: &mut dyn Sink) {
-        let Some(writer) = self.writers.get_mut(index.0) else { return };
-        if writer.local.is_empty() {
-            return;
-        }
-        let strength =
-            self.locals.get(&writer.guid.entity).map_or(0, |local| local.data.qos.ownership_strength);
-        let is_silent = writer.manual.is_lost;
-        let mut late = Vec::new();
-        for at in 0..writer.local.len() {
-            let before = writer.local.get(at).map(|local| local.delivered);
-            while let Some(change) = writer.undelivered(at).cloned() {
-                let number = change.sequence_number;
-                let Some(local) = writer.local.get_mut(at) else { break };
-                if let Some(passage) = writer.calls.as_ref().and_then(|calls| calls.passage(&change)) {
-                    sink.note_passage(local.reader, writer.guid, number, passage);
-                }
-                let mut offer = Some(change);
-                sink.deliver(local.reader, strength, &mut offer);
-                if offer.is_some() && local.reliable {
-                    bump(&mut self.counters.refused_by_cache);
-                    break;
-                }
-                local.delivered = number;
-            }
-            late.extend(
-                writer
-                    .local
-                    .get(at)
-                    .filter(|local| is_silent && before < Some(local.delivered))
-                    .map(|local| local.reader),
-            );
-            writer.pass_expired(at);
-            if let Some(next) = writer.tell_off_lane(at)
-                && let Some(local) = writer.local.get(at)
-            {
-                sink.lane_next(local.reader, writer.guid, next);
-            }
-        }
-        writer.after_delivery();
-        let writer = writer.guid;
-        late.into_iter().for_each(|reader| self.push_event(Event::DeliveredLate { reader, writer }));
-    }
-
-    /// A reader's cache has room again: delivers what waits for it.
-    pub fn on_room(&mut self, now: Time, index: ReaderIndex, sink: &mut dyn Sink) {
-        let Some(reader) = self.readers.get_mut(index.0) else { return };
-        let mut late = Vec::new();
-        reader.for_each_blocked(|proxy| {
-            let (strength, before) = (proxy.strength, proxy.next_expected());
-            proxy.deliver_pending(|offer| sink.deliver(index, strength, offer));
-            // Behind what was delivered is what does not come any more.
-            pass_lane(index, proxy, sink);
-            late.extend((!proxy.alive && proxy.next_expected() > before).then_some(proxy.guid));
-        });
-        self.wake_reader(index);
-        late.into_iter().for_each(|writer| self.push_event(Event::DeliveredLate { reader: index, writer }));
-        for at in 0_usize.. {
-            let local = self.readers.get(index.0).and_then(|reader| reader.local.get(at));
-            let Some(writer) = local.copied() else { return };
-            self.deliver_local(writer, sink);
-            self.push_event(Event::Acknowledged { writer });
-            self.wake_writer(now, writer);
-        }
     }
 
     /// A reader takes from a local writer's lane, from this change on, what goes through it; `None`: no
@@ -657,7 +594,8 @@ impl Participant {
     pub fn may_read_lane(&self, reader: EntityId, writer: Guid) -> bool {
         let index = self.locals.get(&reader).and_then(|local| local.kind.reader());
         let proxy = index.and_then(|index| self.readers.get(index.0)?.proxies.get(&writer));
-        let awaits_history = proxy.is_some_and(|proxy| proxy.history_until.is_some());
+        let awaits_history = proxy.is_some_and(|proxy| proxy.history_until.is_some())
+            || index.is_some_and(|index| self.is_behind(index, writer));
         !awaits_history && self.database.matches(reader).any(|known| known == writer)
     }
 

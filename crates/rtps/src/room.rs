@@ -3,16 +3,16 @@
 use taut_base::Time;
 
 use crate::timers::Timer;
-use crate::writer::Writer;
+use crate::writer::{NewChange, Writer};
 use crate::{Event, Participant, WriterIndex};
 
 impl Participant {
     /// A write has found no room: readers are to be asked for some.
     #[cold]
     #[inline(never)]
-    pub(crate) fn note_refused(&mut self, now: Time, index: WriterIndex) {
+    pub(crate) fn note_refused(&mut self, now: Time, index: WriterIndex, refused: &NewChange) {
         let Some(writer) = self.writers.get_mut(index.0) else { return };
-        self.has_refused |= writer.note_refused();
+        self.has_refused |= writer.note_refused(refused);
         if let Some(at) = writer.ask_for_room(now) {
             self.timers.set_heartbeat(at, index);
         }
@@ -40,15 +40,18 @@ impl Participant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::writer::{MulticastChoice, NewChange, ReaderProxy, change};
-    use taut_base::{EntityId, Guid, GuidPrefix, InstanceHandle, Locator};
+    use crate::message::{Message, Tx};
+    use crate::writer::{MulticastChoice, ReaderProxy, change};
+    use taut_base::{EntityId, Guid, GuidPrefix, InstanceHandle, Locator, ProtocolVersion, VendorId};
+    use taut_port::Loopback;
     use taut_qos::{EndpointQos, History, ReliabilityKind};
+    use taut_wire::Header;
 
-    /// A reliable KEEP_ALL writer with so many samples of an instance, and a reader that acknowledges nothing.
-    fn writer(of_each: usize) -> Writer {
+    /// A KEEP_ALL writer with so many samples of an instance, and a reader that acknowledges nothing.
+    fn writer(of_each: usize, reliability: ReliabilityKind) -> Writer {
         let guid = Guid::new(GuidPrefix([1; 12]), EntityId::user(1, true, true));
         let mut qos = EndpointQos::default_writer();
-        qos.reliability.kind = ReliabilityKind::Reliable;
+        qos.reliability.kind = reliability;
         let mut writer =
             Writer::new(guid, WriterIndex(0), &qos, History::KeepAll, Some(2), MulticastChoice::Auto);
         writer.limit_instances(of_each);
@@ -57,19 +60,35 @@ mod tests {
         writer
     }
 
+    /// Writes one instance until there is no room.
+    fn fill(writer: &mut Writer) {
+        let mut of_one = NewChange { instance: InstanceHandle([7; 16]), ..change() };
+        while writer.write(Time(1), &mut of_one).is_ok() {}
+        assert!(writer.note_refused(&of_one));
+        writer.ask_for_room(Time(1));
+        assert!(!writer.takes_again(), "there is none");
+        assert_eq!(writer.ask_for_room(Time(1)), None, "they were asked");
+        assert!(writer.has_refused());
+    }
+
     #[test]
     fn who_waits_for_its_instance_is_not_told_of_room_for_others() {
-        for (of_each, waits) in [(1, false), (2, true)] {
-            let mut writer = writer(of_each);
-            while writer
-                .write(Time(1), &mut NewChange { instance: InstanceHandle([7; 16]), ..change() })
-                .is_ok()
-            {}
-            assert_eq!(writer.note_refused(), waits);
-            writer.ask_for_room(Time(1));
-            assert!(!writer.takes_again(), "there is none");
-            assert_eq!(writer.ask_for_room(Time(1)), None, "they were asked");
-            assert_eq!(writer.has_refused(), waits);
+        for of_each in [1, 2] {
+            let mut writer = writer(of_each, ReliabilityKind::Reliable);
+            fill(&mut writer);
+            assert_eq!(writer.has_room(), of_each == 1, "for others");
+        }
+    }
+
+    #[test]
+    fn who_waits_for_its_instance_is_told_once_of_room_that_comes_by_sending() {
+        for of_each in [1, 2] {
+            let mut writer = writer(of_each, ReliabilityKind::BestEffort);
+            fill(&mut writer);
+            let (version, vendor) = (ProtocolVersion::RTPS_2_5, VendorId::UNKNOWN);
+            let mut message = Message::new(Header { version, vendor, prefix: writer.guid.prefix });
+            writer.push(&mut Tx::new(Time(1), &mut Loopback::new(), &mut message, 9));
+            assert!(writer.takes_again() && !writer.has_refused() && !writer.takes_again());
         }
     }
 }

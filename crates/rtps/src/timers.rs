@@ -44,6 +44,8 @@ pub enum Timer {
     Lifespan(WriterIndex),
     /// What waits for a destination's bucket.
     Flow,
+    /// The rest of what writers have for readers of this participant.
+    Beside,
 }
 
 /// Places that timers keep for each that is set. A known peer has four, of which that of its lease is set all the time. Lower

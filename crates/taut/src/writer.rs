@@ -42,7 +42,8 @@ impl<T: DdsType> DataWriter<T> {
     ///
     /// *Errors*: [`Error::Timeout`] after that, whose text names the reader that is furthest behind;
     /// [`Error::OutOfResources`] for a new instance beyond `max_instances`, or beyond `max_samples` of a durable KEEP_LAST
-    /// writer that holds no more than the last sample of each; [`Error::BadParameter`] for a value its type
+    /// writer that holds no more than the last sample of each, or beyond the limits of a durable KEEP_ALL writer without a
+    /// LIFESPAN, whose samples never go; [`Error::BadParameter`] for a value its type
     /// forbids, and for more than 1 GiB, serialized.
     pub fn write(&self, sample: &T) -> Result<()> {
         self.publish(ChangeKind::Alive, sample, Moment::now(), true)

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use taut::qos::ResourceLimits;
-use taut::{Config, DdsType, DomainParticipant, Error, Qos};
+use taut::{Config, DdsType, DomainParticipant, Driver, Error, Qos};
 use taut_testbed::{End, ip, with_pair};
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -20,12 +20,22 @@ struct Cloud {
     points: Vec<u8>,
 }
 
+#[derive(DdsType)]
+#[dds(final)]
+struct Scan {
+    #[dds(key)]
+    id: u32,
+    points: Vec<u8>,
+}
+
+fn config(domain_id: u32, end: End, max_rate: u64) -> Config {
+    let interfaces = vec![end.name().into()];
+    Config { domain_id, interfaces, max_rate, max_burst: BURST, local: false, ..Config::default() }
+}
+
 /// At the end where the thread is.
 fn participant(domain_id: u32, end: End, max_rate: u64) -> DomainParticipant {
-    let interfaces = vec![end.name().into()];
-    let config =
-        Config { domain_id, interfaces, max_rate, max_burst: BURST, local: false, ..Config::default() };
-    DomainParticipant::with_config(&config).unwrap()
+    DomainParticipant::with_config(&config(domain_id, end, max_rate)).unwrap()
 }
 
 /// Bytes that the interface of this thread's namespace has sent, and between which times it was asked.
@@ -167,5 +177,32 @@ fn a_writer_that_goes_sends_what_it_has_written() {
             let _ = reader.wait(Duration::from_millis(10));
         };
         assert_eq!(sample.points.len(), 1 << 20);
+    });
+}
+
+/// The same where there is room for others, and another thread drives.
+#[test]
+fn a_write_that_waits_for_its_instance_is_woken_when_that_is_sent() {
+    let test = "a_write_that_waits_for_its_instance_is_woken_when_that_is_sent";
+    with_pair(test, ["mtu 1500", "mtu 1500"], |pair| {
+        let limits = ResourceLimits { max_samples_per_instance: Some(1), ..ResourceLimits::default() };
+        let qos = Qos::default().best_effort().keep_all();
+        pair.enter(End::B);
+        let far = participant(3, End::B, 0);
+        let reader = far.topic::<Scan>("Scan").unwrap().reader(qos.clone()).unwrap();
+        pair.enter(End::A);
+        let polling = Config { driver: Driver::Polling, ..config(3, End::A, RATE) };
+        let near = DomainParticipant::with_config(&polling).unwrap();
+        let qos = qos.resource_limits(limits).max_blocking_time(LIMIT);
+        let writer = near.topic::<Scan>("Scan").unwrap().writer(qos).unwrap();
+        writer.wait_matched(LIMIT).unwrap();
+        reader.wait_matched(LIMIT).unwrap();
+        let begun = Instant::now();
+        for n in 0..2 {
+            writer.write(&Scan { id: 7, points: vec![n; 1 << 20] }).unwrap();
+        }
+        let took = begun.elapsed();
+        assert!(took > Duration::from_millis(300), "there was room: {took:?}");
+        assert!(took < LIMIT / 4, "{took:?}");
     });
 }

@@ -146,3 +146,29 @@ fn what_has_found_no_room_when_its_writer_goes_is_lost_and_counted() {
         assert_eq!((taken, i64::from(reader.sample_lost_status().total_count)), (3, i64::from(written) - 3));
     }
 }
+
+/// Neither nobody nor a reader that lags can make room: none is waited for.
+#[test]
+fn a_durable_writer_that_keeps_all_is_told_at_once_that_it_is_full() {
+    let of_all = ResourceLimits { max_samples: Some(3), ..ResourceLimits::default() };
+    let of_each = ResourceLimits { max_samples_per_instance: Some(3), ..ResourceLimits::default() };
+    for (domain_id, local, limits) in [(141, true, of_all), (142, false, of_all), (141, true, of_each)] {
+        let config = Config { domain_id, interfaces: vec!["lo".into()], local, ..Config::default() };
+        let participant = DomainParticipant::with_config(&config).unwrap();
+        let topic = participant.topic::<Reading>("Limited").unwrap();
+        let qos = Qos::default().reliable().transient_local().keep_all().max_blocking_time(SOON);
+        for has_reader in [false, true] {
+            let writer = topic.writer(qos.clone().resource_limits(limits)).unwrap();
+            let reader = has_reader.then(|| topic.reader(qos.clone()).unwrap());
+            write(&writer, 1, 1..=3);
+            let next = Reading { id: 1, value: 4 };
+            let is_told = || is_refused(writer.write(&next)) && is_refused(writer.try_write(&next));
+            assert!(is_told(), "local {local}, {limits:?}");
+            if let Some(reader) = reader {
+                assert_eq!(reader.take().unwrap().len(), 3);
+                assert!(is_told(), "local {local}, {limits:?}");
+            }
+            assert_eq!(writer.write(&Reading { id: 2, value: 1 }).is_ok(), limits.max_samples.is_none());
+        }
+    }
+}

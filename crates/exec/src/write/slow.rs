@@ -1,15 +1,16 @@
 //! Which readers hold a writer back, and what is known of them: for an application that asks, and for the text
-//! of a write that has timed out. Costs nothing while nobody asks.
+//! of a write that has timed out, or that would in vain. Costs nothing while nobody asks.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-use taut_base::{Duration, Error, ErrorText, Guid, Locator, Time, Timestamp};
-use taut_qos::{DataWriterQos, History};
+use taut_base::{Duration, Error, ErrorText, Guid, Locator, Result, Time, Timestamp};
+use taut_qos::{DataWriterQos, DurabilityKind, History};
 use taut_rtps::discovery::push_process;
-use taut_rtps::{Lag, Lagging, Participant};
+use taut_rtps::{Lag, Lagging, NewChange, Participant, WriterIndex};
 
 use crate::clock::{monotonic_now, wall_clock_now};
+use crate::core::Core;
 use crate::executor::Executor;
 use crate::write::outlet::{LaneLag, Outlet};
 
@@ -210,6 +211,20 @@ impl Executor {
         found
     }
 
+    /// A write of a KEEP_ALL writer finds no room: may readers make some?
+    ///
+    /// *Errors*: [`Error::OutOfResources`] if whatever they acknowledge makes none. *Cost*: the token, for a writer that keeps
+    /// a limited number of samples for good.
+    pub(crate) fn may_gain_room(&self, outlet: &Outlet, write: &NewChange) -> Result<()> {
+        if outlet.blame.keeps_for_good { self.may_gain_of_history(outlet.index, write) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn may_gain_of_history(&self, index: WriterIndex, write: &NewChange) -> Result<()> {
+        let writer = |core: &mut Core| core.participant.core().writer(index).map(|of| of.never_takes(write));
+        if self.inner.peek(writer) == Some(true) { Err(Error::OutOfResources(FULL.into())) } else { Ok(()) }
+    }
+
     /// A wait for readers has ended in vain: names the furthest behind.
     #[cold]
     pub(crate) fn name_slow_reader(&self, outlet: &mut Outlet) -> Error {
@@ -247,6 +262,10 @@ impl Executor {
     }
 }
 
+/// What a write says whose history has all that it may, and gives up none of it.
+const FULL: &str = "RESOURCE_LIMITS max_samples or max_samples_per_instance is reached, and with TRANSIENT_LOCAL and KEEP_ALL \
+                    the writer keeps what it has for readers to come: raise the limit, or set LIFESPAN or KEEP_LAST";
+
 /// What a wait says that ends as the last reader has caught up.
 const NOBODY: ErrorText = ErrorText::Fixed(
     "no reader lacks a sample by now; DataWriter::slow_readers() tells which ones do while a call waits",
@@ -261,11 +280,13 @@ const TEXT: usize = 512;
 pub(crate) struct Blame {
     slow: SlowReader,
     text: Option<Arc<String>>,
+    /// It may be nobody's fault: the writer keeps a limited number of samples, and all of them for good.
+    keeps_for_good: bool,
 }
 
 impl Default for Blame {
     fn default() -> Blame {
-        Blame { slow: SlowReader::none(), text: None }
+        Blame { slow: SlowReader::none(), text: None, keeps_for_good: false }
     }
 }
 
@@ -277,6 +298,10 @@ impl Blame {
             blame.slow.participant_name.reserve(NAME);
             blame.slow.process.reserve(NAME);
             blame.text = Some(Arc::new(String::with_capacity(TEXT)));
+            let limits = &qos.resource_limits;
+            let is_limited = limits.max_samples.or(limits.max_samples_per_instance).is_some();
+            let is_durable = qos.durability != DurabilityKind::Volatile;
+            blame.keeps_for_good = is_limited && is_durable && qos.lifespan.is_infinite();
         }
         blame
     }

@@ -104,10 +104,16 @@ impl Participant {
     }
 
     /// Matches local endpoints that were created with what there was of their topics, the first ones first. `false` once all
-    /// are. *Cost*: [`limits::LOCAL_STEP`] matches; between two steps others may have their turn, but for discovery, which says
-    /// nothing until all are.
+    /// are, and those of this participant have the history. *Cost*: [`limits::LOCAL_STEP`] matches, and
+    /// [`limits::LOCAL_CHANGES`]; between two steps others may have their turn, but for discovery, which says nothing until all
+    /// are matched.
     pub fn match_more(&mut self, now: Time, sink: &mut dyn Sink) -> bool {
+        let mut left = limits::LOCAL_CHANGES;
+        self.deliver_more(now, sink, &mut left);
         for _ in 0..limits::LOCAL_STEP {
+            if left == 0 || !self.undelivered.is_empty() {
+                break;
+            }
             let Some(Unmatched { local, candidates }) = self.unmatched.front_mut() else { break };
             let (local, other) = (*local, candidates.pop());
             if candidates.is_empty() {
@@ -115,17 +121,20 @@ impl Participant {
             }
             match other {
                 Some(other) if other.prefix != self.config.guid_prefix => self.try_match(now, local, other),
-                Some(other) if local.is_writer() => self.try_match_within(now, local, other.entity, sink),
-                Some(other) => self.try_match_within(now, other.entity, local, sink),
+                Some(other) => {
+                    let other = other.entity;
+                    let (writer, reader) = if local.is_writer() { (local, other) } else { (other, local) };
+                    self.try_match_within(now, writer, reader, (sink, &mut left));
+                }
                 None => {}
             }
         }
         self.is_matching()
     }
 
-    /// Are some of these yet to be matched?
+    /// Are some of these yet to be matched, or given what there is for them?
     pub fn is_matching(&self) -> bool {
-        !self.unmatched.is_empty()
+        !self.unmatched.is_empty() || !self.undelivered.is_empty()
     }
 
     /// Parts a local endpoint, which is only good for being deleted from then on, from some of what it matches, of which it hears
@@ -371,7 +380,13 @@ impl Participant {
     }
 
     /// Matches two endpoints of this participant: changes go from one to the other directly.
-    fn try_match_within(&mut self, now: Time, writer: EntityId, reader: EntityId, sink: &mut dyn Sink) {
+    fn try_match_within(
+        &mut self,
+        now: Time,
+        writer: EntityId,
+        reader: EntityId,
+        (sink, left): (&mut dyn Sink, &mut usize),
+    ) {
         let there = |entity| self.locals.get(entity).filter(|local| !local.ends);
         let (Some(w), Some(r)) = (there(&writer), there(&reader)) else { return };
         let (Some(writer_index), Some(reader_index)) = (w.kind.writer(), r.kind.reader()) else { return };
@@ -402,7 +417,7 @@ impl Participant {
             alive: self.is_alive(writer_index),
             undelivered: None,
         });
-        self.deliver_local(writer_index, sink);
+        self.deliver_local(writer_index, sink, left);
         self.wake_writer(now, writer_index);
     }
 

@@ -1,10 +1,13 @@
 //! When a writer's readers are asked what they have: by its timer, or at once if somebody waits for it.
 //! RTPS 2.5 §8.4.9.2 (reliable stateful writer). What rides behind fresh changes is in `transmit`.
 
-use taut_base::{Duration, SequenceNumber, Time};
+use taut_base::{Duration, InstanceHandle, SequenceNumber, Time};
 
-use super::{ReaderProxy, Writer};
+use super::{NewChange, ReaderProxy, Writer};
 use crate::limits;
+
+/// When the next step of it comes of a history that goes in several: in another round of timers than this one.
+const FORGETS_NEXT: Duration = Duration::from_micros(1);
 
 /// A write that found no room.
 #[derive(Default)]
@@ -13,8 +16,17 @@ pub(super) struct Hurried {
     last: SequenceNumber,
     /// How often more the heartbeat timer asks for it soon.
     asks_left: u32,
-    /// There was none for any change, and nobody has told of some since.
-    waits: bool,
+    /// Of what there was none, if nobody has told of some since.
+    awaits: Option<Room>,
+}
+
+/// What a write may wait for.
+#[derive(Clone, Copy)]
+enum Room {
+    /// Room for one more change.
+    ForAny,
+    /// For one of this instance.
+    Of(InstanceHandle),
 }
 
 impl Writer {
@@ -39,7 +51,7 @@ impl Writer {
             self.on_blocked();
         }
         if self.is_acknowledged() {
-            self.heartbeat_at = Time::NEVER;
+            self.heartbeat_at = if self.forgets_more() { now + FORGETS_NEXT } else { Time::NEVER };
             return;
         }
         let since = now - self.patience();
@@ -52,6 +64,12 @@ impl Writer {
         if all {
             self.heartbeat_interval = self.heartbeat_interval.times(2).min(limits::HEARTBEAT_MAX);
         }
+    }
+
+    /// All is acknowledged: a volatile history goes, as far as it goes in one step. Is some left?
+    fn forgets_more(&mut self) -> bool {
+        self.forget_acknowledged();
+        !self.durable && self.history.first().is_some_and(|first| first <= self.sent)
     }
 
     /// Does a write wait for room that a reader could make who has said nothing since then? Only so often.
@@ -143,21 +161,25 @@ impl Writer {
         })
     }
 
-    /// A write has found no room. Returns whether there is none for any change, rather than for one of its instance.
-    pub(crate) fn note_refused(&mut self) -> bool {
-        self.hurried.waits = !self.has_room();
-        self.hurried.waits
+    /// A write has found no room. Returns whether it may wait for some.
+    pub(crate) fn note_refused(&mut self, refused: &NewChange) -> bool {
+        let awaits = if self.has_room() { Room::Of(refused.instance) } else { Room::ForAny };
+        self.hurried.awaits = Some(awaits).filter(|_| self.keep_all && !self.never_takes(refused));
+        self.has_refused()
     }
 
-    /// Did a write find none for any change, and was not told of some since?
+    /// May a write wait for room, and was not told of some since?
     pub(crate) fn has_refused(&self) -> bool {
-        self.hurried.waits
+        self.hurried.awaits.is_some()
     }
 
-    /// The same, and there is room now: it is told.
+    /// The same, and there is some now: it is told.
     pub(crate) fn takes_again(&mut self) -> bool {
-        let takes = self.hurried.waits && self.has_room();
-        self.hurried.waits &= !takes;
+        let takes = self.hurried.awaits.is_some_and(|room| match room {
+            Room::ForAny => self.has_room(),
+            Room::Of(instance) => self.has_room_for(instance),
+        });
+        self.hurried.awaits.take_if(|_| takes);
         takes
     }
 
@@ -198,5 +220,47 @@ impl Writer {
             owed.add(proxy);
         }
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WriterIndex;
+    use crate::message::{Message, Tx};
+    use crate::writer::{MulticastChoice, change};
+    use taut_base::{EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumberSet, VendorId};
+    use taut_port::Loopback;
+    use taut_qos::{EndpointQos, History, ReliabilityKind};
+    use taut_wire::Header;
+
+    /// A reader that was stopped comes back, and the writer writes nothing more.
+    #[test]
+    fn a_deep_history_that_is_acknowledged_at_once_goes_step_by_step() {
+        let guid = Guid::new(GuidPrefix([1; 12]), EntityId::user(1, true, false));
+        let mut qos = EndpointQos::default_writer();
+        qos.reliability.kind = ReliabilityKind::Reliable;
+        let deep = History::KeepLast(1_000_000);
+        let mut writer = Writer::new(guid, WriterIndex(0), &qos, deep, None, MulticastChoice::Auto);
+        let reader = Guid::new(GuidPrefix([2; 12]), EntityId::user(1, false, false));
+        writer.match_reader(ReaderProxy::new(reader, true, vec![Locator::INVALID], Vec::new()), false);
+        let count = 5 * limits::FORGOTTEN + 7;
+        (0..count).for_each(|_| _ = writer.write(Time(0), &mut change()).unwrap());
+        let (version, vendor) = (ProtocolVersion::RTPS_2_5, VendorId::UNKNOWN);
+        let mut message = Message::new(Header { version, vendor, prefix: guid.prefix });
+        writer.push(&mut Tx::new(Time(0), &mut Loopback::new(), &mut message, usize::MAX));
+        let mut at = writer.want_heartbeat(Time(0)).unwrap();
+        let all = SequenceNumberSet::new(SequenceNumber(count as i64 + 1));
+        let mut held = vec![writer.changes_held()];
+        writer.on_acknack(Time(0), reader, &all, 1, true);
+        held.push(writer.changes_held());
+        while at != Time::NEVER {
+            writer.on_heartbeat_timer(at);
+            held.push(writer.changes_held());
+            assert!(writer.heartbeat_at > at, "the next step is not of this round");
+            at = writer.heartbeat_at;
+        }
+        assert!(held.windows(2).all(|two| two[0] - two[1] <= limits::FORGOTTEN), "{held:?}");
+        assert_eq!((held.first(), held.last()), (Some(&count), Some(&0)));
     }
 }

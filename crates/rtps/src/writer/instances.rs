@@ -2,6 +2,8 @@
 //!
 //! Where all are of one instance, or none is older than KEEP_ALL lets it be, the number of all tells.
 
+use taut_base::InstanceHandle;
+
 use super::{NewChange, Writer};
 use crate::history_cache::ChangeKind;
 
@@ -34,12 +36,26 @@ impl Writer {
     #[cold]
     fn makes_room_of(&mut self, new: &NewChange) -> bool {
         if self.keep_all {
-            return new.kind != ChangeKind::Alive
-                || self.history.len_of(new.instance) < self.max_samples_per_instance;
+            return new.kind != ChangeKind::Alive || self.has_room_for(new.instance);
         }
         let acked = self.acked_by_all();
         let has_room = self.history.make_room(new.instance, acked);
         self.history.evict(self.sent);
         has_room || new.kind.unregisters()
+    }
+
+    /// Does a KEEP_ALL writer hold less of an instance than it may?
+    pub(super) fn has_room_for(&self, instance: InstanceHandle) -> bool {
+        self.history.len_of(instance) < self.max_samples_per_instance
+    }
+
+    /// Is there no room for a change, and never will be? A durable KEEP_ALL history gives up what is too old, and nothing for
+    /// who acknowledges it.
+    #[cold]
+    pub fn never_takes(&self, new: &NewChange) -> bool {
+        let keeps_for_good = self.keep_all && self.durable && self.lifespan.is_infinite();
+        let is_full = || self.held() >= self.max_samples;
+        let is_full_of_it = || new.kind == ChangeKind::Alive && !self.has_room_for(new.instance);
+        keeps_for_good && (is_full() || is_full_of_it())
     }
 }

@@ -22,6 +22,8 @@ pub struct LocalReader {
     pub reliable: bool,
     /// All changes up to this one are in its cache, or it takes them from the lane.
     pub delivered: SequenceNumber,
+    /// Some of what follows waits for a step of its own.
+    pub is_behind: bool,
     /// From this change on it takes from the lane what goes through it.
     pub lane_from: Option<SequenceNumber>,
     /// It knows that up to this change it has all that it does not take from the lane.

@@ -8,7 +8,6 @@ use taut_base::{Guid, SequenceNumber};
 
 use super::repair::Contents;
 use super::{Owed, ReaderProxy, Writer};
-use crate::limits;
 use crate::message::{HEARTBEAT, Tx};
 
 impl Writer {
@@ -16,7 +15,7 @@ impl Writer {
     pub(super) fn begin_catching_up(&mut self, reader: Guid) {
         let Writer { history, proxies, last, .. } = self;
         let Some(proxy) = proxies.get_mut(&reader).filter(|proxy| !proxy.reliable) else { return };
-        let from = history.first_of_newest(limits::REPLAY_CHANGES).unwrap_or(last.next());
+        let from = history.first().unwrap_or(last.next());
         proxy.forget_owed();
         proxy.owed = Owed::Replay(from, *last);
         proxy.catches_up = true;

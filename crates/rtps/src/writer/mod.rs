@@ -145,6 +145,8 @@ pub struct Writer {
     pub push_queued: bool,
     /// What it owes single readers is in the schedule.
     pub repair_queued: bool,
+    /// What it has for readers of this participant has its turn to come.
+    pub delivery_queued: bool,
     /// What it shares with its owner.
     pub link: Arc<Link>,
     reliable: bool,
@@ -247,6 +249,7 @@ impl Writer {
             manual: Manual::default(),
             push_queued: false,
             repair_queued: false,
+            delivery_queued: false,
             link: Arc::default(),
             automatic: qos.liveliness.kind == LivelinessKind::Automatic,
             by_participant: qos.liveliness.kind == LivelinessKind::ManualByParticipant,
@@ -498,7 +501,7 @@ impl Writer {
         let delivered = if all { SequenceNumber::ZERO } else { self.last };
         let reliable = reliable && self.reliable;
         let told = SequenceNumber::ZERO;
-        self.local.push(LocalReader { reader, reliable, delivered, lane_from: None, told });
+        self.local.push(LocalReader { reader, reliable, delivered, is_behind: false, lane_from: None, told });
         // It waits for nothing that the history no longer has.
         self.pass_holes();
         self.update_link();
@@ -552,7 +555,7 @@ impl Writer {
         if self.guid.entity.is_builtin() && proxy.has_restarted(now, set, count) {
             return Acknowledged::Anew;
         }
-        if !proxy.on_acknack(set, count, last) {
+        if !proxy.on_acknack(now, set, count, last) {
             return if is_final { Acknowledged::Nothing } else { self.on_question_beyond(now, reader, set) };
         }
         let fell = proxy.acked < before;
@@ -638,7 +641,7 @@ impl Writer {
         let missing = asked.iter().count();
         let size = self.sendable(number).and_then(|change| self.paths.fragment_size(change)).unwrap_or(0);
         let Some(proxy) = self.proxies.get_mut(&reader).filter(|proxy| proxy.reliable) else { return };
-        if proxy.on_nack_frag(number, set, asked, count, next) {
+        if proxy.on_nack_frag(now, (number, set, asked), count, next) {
             proxy.heard = Some(now);
             let cost = size.max(window::DATAGRAM);
             proxy.missing = proxy.missing.saturating_mul(cost);

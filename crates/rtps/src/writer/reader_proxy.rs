@@ -61,6 +61,9 @@ pub struct ReaderProxy {
     doubted: Option<Time>,
     repeated_at: Option<Time>,
     nack_frag_count: Option<i32>,
+    /// The same doubt of each of the two counts, whatever comes with them.
+    acknack_doubt: Doubt,
+    nack_frag_doubt: Doubt,
     /// Of the first change that is not acknowledged: which, and up to which fragment it is there.
     fragments_acked: (SequenceNumber, FragmentNumber),
     pub(super) pace: Pace,
@@ -77,6 +80,21 @@ pub struct ReaderProxy {
     pub(super) offer_heard: (SequenceNumber, FragmentNumber),
     /// How often in a row it has not answered where the rest of a change waited for that.
     pub(super) silent: u32,
+}
+
+/// Since when nothing has come but old counts, and the last one before that was new.
+#[derive(Default)]
+struct Doubt(Option<(Time, i32)>);
+
+impl Doubt {
+    /// A count has come that is not newer than `last`. Has it been like that for longer than the network holds back what is
+    /// old? Then it was `last` that was wrong: nobody else's, or damaged.
+    #[cold]
+    fn lasts(&mut self, now: Time, last: i32) -> bool {
+        let known = self.0.filter(|(_, count)| *count == last);
+        let (since, _) = *self.0.insert(known.unwrap_or((now, last)));
+        now.since(since) >= limits::RESTART_AFTER
+    }
 }
 
 /// Changes to be sent (again) to one reader.
@@ -131,6 +149,8 @@ impl ReaderProxy {
             doubted: None,
             repeated_at: None,
             nack_frag_count: None,
+            acknack_doubt: Doubt::default(),
+            nack_frag_doubt: Doubt::default(),
             fragments_acked: (SequenceNumber::ZERO, 0),
             pace: Pace::new(),
             missing: 0,
@@ -145,9 +165,17 @@ impl ReaderProxy {
     }
 
     /// An ACKNACK has arrived. Returns whether it is news; `last` is the writer's last number.
-    pub fn on_acknack(&mut self, set: &SequenceNumberSet, count: i32, last: SequenceNumber) -> bool {
-        // RTPS 2.5 §8.4.15.7 (duplicates); a base beyond what was written is a lie.
-        if !is_newer(count, &mut self.acknack_count) || set.base() > last.next() {
+    pub fn on_acknack(
+        &mut self,
+        now: Time,
+        set: &SequenceNumberSet,
+        count: i32,
+        last: SequenceNumber,
+    ) -> bool {
+        // A base beyond what was written is a lie, whose count is none either. RTPS 2.5 §8.4.15.7 (duplicates).
+        if set.base() > last.next()
+            || !is_newer(count, &mut self.acknack_count) && !self.counts_anew(now, set, count)
+        {
             return false;
         }
         // Acknowledgements rise, and the count tells an old one. One that falls is of a reader that has
@@ -181,6 +209,19 @@ impl ReaderProxy {
         set.base() <= self.acked && now.since(*self.doubted.get_or_insert(now)) >= limits::RESTART_AFTER
     }
 
+    /// An ACKNACK has an old count. Is it to be believed all the same, as for a while no other has come? Who sends one with a
+    /// count far ahead would silence the reader for good. One of a built-in writer that has less than before is of one that
+    /// [has started again](ReaderProxy::has_restarted), or is old.
+    #[cold]
+    fn counts_anew(&mut self, now: Time, set: &SequenceNumberSet, count: i32) -> bool {
+        let Some(last) = self.acknack_count else { return false };
+        if self.guid.entity.is_builtin() && set.base() <= self.acked || !self.acknack_doubt.lasts(now, last) {
+            return false;
+        }
+        self.acknack_count = Some(count);
+        true
+    }
+
     /// May a question that changes nothing be answered again? Notes that it is.
     pub fn may_repeat(&mut self, now: Time) -> bool {
         let may = self.repeated_at.is_none_or(|at| now.since(at) >= limits::ANSWER_REPEAT);
@@ -199,13 +240,12 @@ impl ReaderProxy {
     /// Returns whether it is news.
     pub(super) fn on_nack_frag(
         &mut self,
-        number: SequenceNumber,
-        set: FragmentNumberSet,
-        wanted: FragmentNumberSet,
+        now: Time,
+        (number, set, wanted): (SequenceNumber, FragmentNumberSet, FragmentNumberSet),
         count: i32,
         next: FragmentNumber,
     ) -> bool {
-        if !is_newer(count, &mut self.nack_frag_count) || set.is_empty() {
+        if set.is_empty() || !self.is_news_of_fragments(now, count) {
             return false;
         }
         let before = set.base().saturating_sub(1);
@@ -227,6 +267,17 @@ impl ReaderProxy {
             self.owe_fragments(number, Some(asked));
         }
         true
+    }
+
+    /// Has a NACK_FRAG a new count, or one that is [believed](ReaderProxy::counts_anew) all the same?
+    fn is_news_of_fragments(&mut self, now: Time, count: i32) -> bool {
+        let last = self.nack_frag_count;
+        let is_news = is_newer(count, &mut self.nack_frag_count)
+            || last.is_some_and(|last| self.nack_frag_doubt.lasts(now, last));
+        if is_news {
+            self.nack_frag_count = Some(count);
+        }
+        is_news
     }
 
     /// So much is sent to it alone, up to here.
@@ -321,21 +372,75 @@ impl FragmentJob {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use taut_base::{Duration, EntityId};
 
     fn proxy() -> ReaderProxy {
         ReaderProxy::new(Guid::UNKNOWN, true, Vec::new(), Vec::new())
     }
 
+    const NOW: Time = Time(1);
+
+    fn acknack(proxy: &mut ReaderProxy, now: Time, base: i64, count: i32) -> bool {
+        proxy.on_acknack(now, &SequenceNumberSet::new(SequenceNumber(base)), count, SequenceNumber(9))
+    }
+
     #[test]
     fn an_acknowledgement_counts_once() {
         let mut proxy = proxy();
-        let set = |base| SequenceNumberSet::new(SequenceNumber(base));
-        assert!(proxy.on_acknack(&set(5), 1, SequenceNumber(9)));
-        assert!(!proxy.on_acknack(&set(7), 1, SequenceNumber(9)), "a repeated count");
-        assert!(!proxy.on_acknack(&set(11), 2, SequenceNumber(9)), "beyond the last change");
+        assert!(acknack(&mut proxy, NOW, 5, 1));
+        assert!(!acknack(&mut proxy, NOW, 7, 1), "a repeated count");
+        assert!(!acknack(&mut proxy, NOW, 11, 2), "beyond the last change");
         assert_eq!(proxy.acked, SequenceNumber(4));
-        assert!(proxy.on_acknack(&set(3), 3, SequenceNumber(9)));
+        assert!(acknack(&mut proxy, NOW, 3, 3));
         assert_eq!(proxy.acked, SequenceNumber(2), "it has forgotten and starts over");
+    }
+
+    #[test]
+    fn a_lie_about_what_was_written_leaves_no_count_behind() {
+        let mut proxy = proxy();
+        assert!(acknack(&mut proxy, NOW, 5, 1));
+        assert!(!acknack(&mut proxy, NOW, 11, i32::MAX));
+        assert!(acknack(&mut proxy, NOW, 7, 2));
+    }
+
+    #[test]
+    fn a_count_far_ahead_is_forgotten_once_no_other_follows_it() {
+        let mut proxy = proxy();
+        let later = |n| NOW + limits::RESTART_AFTER.times(n);
+        assert!(acknack(&mut proxy, NOW, 5, 1) && acknack(&mut proxy, NOW, 5, 1 << 30));
+        assert!(!acknack(&mut proxy, NOW, 6, 2) && !acknack(&mut proxy, later(1) - Duration(1), 7, 3));
+        assert!(acknack(&mut proxy, later(1), 8, 4));
+        assert_eq!(proxy.acked, SequenceNumber(7));
+        // What is old and comes between new ones is nothing to go by, whenever that is.
+        assert!(!acknack(&mut proxy, later(1), 3, 1) && acknack(&mut proxy, later(2), 9, 5));
+        assert!(!acknack(&mut proxy, later(3), 3, 1));
+        assert_eq!(proxy.acked, SequenceNumber(8));
+    }
+
+    #[test]
+    fn a_reader_of_a_built_in_writer_that_has_less_is_not_believed_so() {
+        let mut proxy = proxy();
+        proxy.guid.entity = EntityId::SEDP_PUBLICATIONS_READER;
+        let later = NOW + limits::RESTART_AFTER;
+        assert!(acknack(&mut proxy, NOW, 5, 1 << 30));
+        assert!(
+            !acknack(&mut proxy, NOW, 4, 2) && !acknack(&mut proxy, later, 4, 3),
+            "another life is found elsewhere"
+        );
+        assert!(
+            !acknack(&mut proxy, later, 6, 4) && acknack(&mut proxy, later + limits::RESTART_AFTER, 6, 5)
+        );
+    }
+
+    #[test]
+    fn a_count_of_fragments_far_ahead_is_forgotten_too() {
+        let mut proxy = proxy();
+        let mut set = FragmentNumberSet::new(1);
+        assert!(set.insert(1));
+        let mut asks =
+            |now, count| proxy.on_nack_frag(now, (SequenceNumber(1), set, set), count, FragmentNumber::MAX);
+        assert!(asks(NOW, 1) && asks(NOW, i32::MAX) && !asks(NOW, 2));
+        assert!(asks(NOW + limits::RESTART_AFTER, 3) && asks(NOW + limits::RESTART_AFTER, 4));
     }
 
     #[test]
@@ -343,7 +448,7 @@ mod tests {
         let mut set = FragmentNumberSet::new(3);
         [3, 5, 250].into_iter().for_each(|n| assert!(set.insert(n)));
         let mut proxy = proxy();
-        assert!(proxy.on_nack_frag(SequenceNumber(1), set, set, 1, FragmentNumber::MAX));
+        assert!(proxy.on_nack_frag(NOW, (SequenceNumber(1), set, set), 1, FragmentNumber::MAX));
         let job = &mut proxy.fragments[0];
         let taken: Vec<_> = std::iter::from_fn(|| job.take_next(100)).collect();
         assert_eq!(taken, [3, 5], "the change has only 100 fragments");
