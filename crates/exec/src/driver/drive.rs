@@ -48,10 +48,14 @@ pub(crate) enum Lower {
 }
 
 impl Lower {
-    pub const ALL: [Lower; 5] = [Lower::Timers, Lower::Meta, Lower::Aside, Lower::Send, Lower::Follow];
-
     fn next(self) -> Lower {
-        Lower::ALL[(self as usize + 1) % Lower::ALL.len()]
+        match self {
+            Lower::Timers => Lower::Meta,
+            Lower::Meta => Lower::Aside,
+            Lower::Aside => Lower::Send,
+            Lower::Send => Lower::Follow,
+            Lower::Follow => Lower::Timers,
+        }
     }
 }
 
@@ -392,7 +396,7 @@ impl Inner {
         // Most often a sample was all that there was.
         let idle_until = core.idle_until().filter(|_| !has_meta && !self.has_to_follow(&core));
         if idle_until.is_none() {
-            self.run_lower_jobs(&mut core, readable);
+            self.run_lower_jobs(&mut core, has_meta.then_some(readable));
         }
         (core, idle_until)
     }
@@ -400,32 +404,42 @@ impl Inner {
     /// What is below the user's samples, one kind of it after the other. When samples have come meanwhile the round is over:
     /// whoever waits for them looks, or is told. The next one goes on with the next kind, so that each has its step however
     /// many samples come.
-    pub fn run_lower_jobs(&self, core: &mut MutexGuard<'_, Core>, readable: &Readable) {
-        for _ in Lower::ALL {
-            let kind = core.next_lower;
-            core.next_lower = kind.next();
+    pub fn run_lower_jobs(&self, core: &mut MutexGuard<'_, Core>, meta: Option<&Readable>) {
+        let (first, mut kind) = (core.next_lower, core.next_lower);
+        loop {
             let have_come = match kind {
+                Lower::Timers if kind != first && self.come_round(core) => return core.next_lower = kind,
                 Lower::Timers => self.run_timers(core),
-                Lower::Meta => self.receive_meta(core, readable),
-                Lower::Aside => self.take_aside(core),
+                Lower::Meta => meta.is_some_and(|readable| self.receive_meta(core, readable)),
+                Lower::Aside => core.port.has_aside() && self.take_aside(core),
                 Lower::Send => {
                     self.send(core, TxClass::Discovery);
-                    self.give_way(core);
-                    self.hear_users(core)
+                    false
                 }
                 Lower::Follow => {
                     self.follow_some(core);
-                    self.hear_users(core)
+                    false
                 }
             };
+            kind = kind.next();
             if have_come {
-                return;
+                return core.next_lower = kind;
+            }
+            if kind == first {
+                return core.next_lower = Lower::Timers;
             }
         }
-        core.next_lower = Lower::Timers;
+    }
+
+    /// What is below others in a round comes before them in one that was ended early: others come between, and samples.
+    #[cold]
+    fn come_round(&self, core: &mut MutexGuard<'_, Core>) -> bool {
+        self.give_way(core);
+        self.hear_users(core)
     }
 
     /// What was put aside of discovery. Returns whether samples have come meanwhile; so do the next ones.
+    #[cold]
     fn take_aside(&self, core: &mut MutexGuard<'_, Core>) -> bool {
         for _ in 0..ASIDE_STEPS {
             if !core.port.has_aside() {

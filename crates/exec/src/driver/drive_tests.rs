@@ -208,7 +208,7 @@ fn a_round_ends_when_samples_have_come_and_the_next_goes_on() {
         // There is a timer's step to do, after which the user's sources were not looked at for long.
         (core.follow_at, core.heard_at) = (Time::AT_ONCE, Time(0));
         tell(&mut core);
-        inner.run_lower_jobs(&mut core, &Readable::default());
+        inner.run_lower_jobs(&mut core, None);
         let next = core.next_lower;
         inner.give_back(core);
         next
