@@ -36,8 +36,12 @@ pub(crate) struct Core {
     pub ready: Time,
     /// When the user's sources were last looked at.
     pub heard_at: Time,
+    /// Have samples come in this round?
+    pub have_come: bool,
     /// What a round goes on with below the user's samples.
     pub next_lower: Lower,
+    /// Did the last one end with timers, before that?
+    pub had_timers: bool,
     /// The source of discovery that had its step last.
     pub last_meta: usize,
     /// When to look which interfaces there are now; `NEVER` while nothing has changed.
@@ -72,7 +76,9 @@ impl Core {
             held,
             ready,
             heard_at: now,
+            have_come: false,
             next_lower: Lower::Timers,
+            had_timers: false,
             last_meta: 0,
             follow_at,
             is_refused_said: false,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Weak};
 
 use taut_base::{Duration, Error, GuidPrefix, Result, Time};
-use taut_dcps::{DomainParticipant, Entity, StatusMask};
+use taut_dcps::{DomainParticipant, Entity};
 use taut_lock::Mutex;
 use taut_mem::Region;
 use taut_mem::lane::Bell;
@@ -321,11 +321,6 @@ impl Executor {
     pub fn set_listener(&self, entity: Entity, listener: Option<Listener>) -> Result<bool> {
         self.may_use()?;
         Ok(self.inner.hooks.set_listener(entity, listener))
-    }
-
-    /// The listener of an entity, which runs, is told of samples once more: what it leaves waits for a step of whoever drives.
-    pub fn tell_later(&self, entity: Entity) {
-        self.inner.hooks.leave(entity, StatusMask::DATA_AVAILABLE);
     }
 
     /// Who waits for news of an entity, with one waker at a time.

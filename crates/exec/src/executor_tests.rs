@@ -24,7 +24,7 @@ use crate::lanes::door::Door;
 use crate::process::Process;
 use crate::write::left::Line;
 use crate::write::writes::QUEUE;
-use crate::{Call, Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
+use crate::{Call, Driver, Executor, ExecutorConfig, Outlet, Patience, Payload, listener};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -333,7 +333,7 @@ fn a_listener_that_panics_is_called_no_more_and_nobody_waits_for_it() {
         send.send(()).unwrap();
         panic!("on purpose");
     };
-    executor.set_listener(Entity::Reader(reader), Some(Box::new(panics))).unwrap();
+    executor.set_listener(Entity::Reader(reader), Some(listener(panics))).unwrap();
     (1..=2).for_each(|n| write(&executor, &mut outlet, n));
     assert_eq!(calls.try_iter().count(), 1);
     assert!(!executor.inner.holding.is_telling(), "samples of a burst may wait again");
@@ -348,7 +348,7 @@ fn what_is_left_at_the_last_moment_does_not_wait_for_a_listener() {
     let (send, told) = std::sync::mpsc::channel();
     let inner = Arc::downgrade(&executor.inner);
     let listens = move |_| send.send(inner.upgrade().unwrap().writes.is_any()).unwrap();
-    executor.set_listener(Entity::Reader(reader), Some(Box::new(listens))).unwrap();
+    executor.set_listener(Entity::Reader(reader), Some(listener(listens))).unwrap();
     let mut core = executor.inner.enter();
     let mut first = Write { payload: Bytes::copy_from(&1_u32.to_le_bytes()), ..new_write() };
     core.participant.write(Time(1), writer, &mut first).unwrap();
@@ -364,7 +364,7 @@ fn what_is_left_at_the_last_moment_does_not_wait_for_a_listener() {
 fn a_listener_begins_when_what_was_left_has_been_run() {
     let (executor, writer, reader) = executor();
     let mut outlet = executor.outlet(writer, &DataWriterQos::default()).unwrap();
-    executor.set_listener(Entity::Reader(reader), Some(Box::new(|_| spend()))).unwrap();
+    executor.set_listener(Entity::Reader(reader), Some(listener(|_| spend()))).unwrap();
     let mut core = executor.inner.enter();
     let mut first = Write { payload: Bytes::copy_from(&1_u32.to_le_bytes()), ..new_write() };
     core.participant.write(Time(1), writer, &mut first).unwrap();
@@ -689,7 +689,7 @@ fn samples_that_nobody_listens_to_leave_their_driver_nothing_to_do() {
     assert!(receive(1) > Time(0), "the next look passes it over");
     let (send, told) = std::sync::mpsc::channel();
     let listens = move |kinds| send.send(kinds).unwrap();
-    inward.set_listener(Entity::Reader(reader), Some(Box::new(listens))).unwrap();
+    inward.set_listener(Entity::Reader(reader), Some(listener(listens))).unwrap();
     receive(2);
     assert_eq!(told.try_iter().collect::<Vec<_>>(), [StatusMask::DATA_AVAILABLE]);
     assert_eq!(take(&inward, reader), [1, 2]);

@@ -12,8 +12,16 @@ use taut_dcps::{Entity, StatusMask};
 use taut_lock::Mutex;
 
 /// Called with the kinds of news of its entity, by whichever thread drives; one call at a time, and none after one
-/// that panics.
-pub type Listener = Box<dyn FnMut(StatusMask) + Send>;
+/// that panics. Returns the kinds of which it has left some: it is told of them once more, after a step of whoever drives.
+pub type Listener = Box<dyn FnMut(StatusMask) -> StatusMask + Send>;
+
+/// One that leaves nothing.
+pub fn listener(mut call: impl FnMut(StatusMask) + Send + 'static) -> Listener {
+    Box::new(move |kinds| {
+        call(kinds);
+        StatusMask::NONE
+    })
+}
 
 /// How many participants deep listeners, or wakers, may run within each other and be told apart. Lower and one that may
 /// wait, within those of so many others, is refused to; higher and there is more to look at.
@@ -80,8 +88,8 @@ struct ListenerCell {
 }
 
 impl ListenerCell {
-    /// Calls the listener once, unless it is running: then these kinds are left to who runs it. Returns what was left to the
-    /// caller meanwhile, which is to be told later: where news come as fast as the listener hears of them it would never end.
+    /// Calls the listener once, unless it is running: then these kinds are left to who runs it. Returns what it has left, and
+    /// what others have meanwhile, which is to be told later: where news come as fast as it hears of them it would never end.
     /// One that panics ends neither the thread that drives nor the call that happens to bring the news: it is called no more.
     fn tell(&self, kinds: StatusMask) -> StatusMask {
         self.pending.fetch_or(kinds.0, Ordering::SeqCst);
@@ -89,16 +97,21 @@ impl ListenerCell {
         // second sees the kinds.
         fence(Ordering::SeqCst);
         let Some(mut call) = self.call.try_lock() else { return StatusMask::NONE };
-        let kinds = self.take_pending();
-        if kinds != StatusMask::NONE && catch_unwind(AssertUnwindSafe(|| call(kinds))).is_err() {
-            to_log(|| log::error!("a listener has panicked, and is called no more"));
-            let broken = std::mem::replace(&mut *call, Box::new(|_| ()));
-            // It may own entities, and what it left of them may panic again.
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
+        let (kinds, mut left) = (self.take_pending(), StatusMask::NONE);
+        if kinds != StatusMask::NONE {
+            match catch_unwind(AssertUnwindSafe(|| call(kinds))) {
+                Ok(of_it) => left = of_it,
+                Err(_) => {
+                    to_log(|| log::error!("a listener has panicked, and is called no more"));
+                    let broken = std::mem::replace(&mut *call, listener(|_| ()));
+                    // It may own entities, and what it left of them may panic again.
+                    let _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
+                }
+            }
         }
         drop(call);
         fence(Ordering::SeqCst);
-        self.take_pending()
+        left | self.take_pending()
     }
 
     fn take_pending(&self) -> StatusMask {
@@ -222,12 +235,6 @@ impl Hooks {
         }
     }
 
-    /// The listener of an entity, which runs, has not heard all that there is of these kinds: it is told them once more, later.
-    pub fn leave(&self, entity: Entity, kinds: StatusMask) {
-        let listener = self.hooks.lock().get(&entity).and_then(|hook| hook.listener.clone());
-        listener.inspect(|listener| _ = listener.pending.fetch_or(kinds.0, Ordering::SeqCst));
-    }
-
     /// Tells those who want to know of an entity's news. Returns what its listener is to be told later.
     pub fn tell(&self, entity: Entity, kinds: StatusMask) -> StatusMask {
         if !self.is_any() {
@@ -269,7 +276,7 @@ mod tests {
             assert!(count.fetch_add(1, Ordering::SeqCst) < 100);
             assert_eq!(within.tell(entity, StatusMask::DATA_AVAILABLE), StatusMask::NONE);
         };
-        hooks.set_listener(entity, Some(Box::new(listens)));
+        hooks.set_listener(entity, Some(listener(listens)));
         for n in 1..=3 {
             assert_eq!(hooks.tell(entity, StatusMask::SAMPLE_LOST), StatusMask::DATA_AVAILABLE);
             assert_eq!(calls.load(Ordering::SeqCst), n);

@@ -41,7 +41,7 @@ pub use config::{
 pub use driver::rhythm::{Steady, longest_look};
 pub use driver::waiting::{DEFAULT_SPIN, ends};
 pub use executor::{Executor, Stats};
-pub use hooks::{Listener, Waits, to_log};
+pub use hooks::{Listener, Waits, listener, to_log};
 pub use lanes::door::Door;
 pub use lanes::path::SamplePath;
 pub use lanes::peers::check_peers;

@@ -21,16 +21,6 @@ use crate::hooks::to_log;
 /// News handed out in one go, on the stack.
 const NEWS: usize = 8;
 
-/// What is to be told after that.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
-    All,
-    /// There is more, and more to come perhaps.
-    More,
-    /// Listeners have left some of what they are told, or more came while they ran: whoever drives tells them, after a step.
-    Later,
-}
-
 /// What comes with the news now and then.
 struct Rare {
     record: Option<Arc<FlightRecord>>,
@@ -57,9 +47,10 @@ impl Core {
 }
 
 impl Inner {
-    /// Gives the token back with all that there is to tell.
+    /// Gives the token back with all that there is to tell. Returns whether there were more news than that; in `left` what
+    /// listeners have left, or came while they ran, which is to [be told later](Inner::leave_for_later).
     #[cold]
-    pub fn tell(&self, mut core: MutexGuard<'_, Core>) -> Told {
+    pub fn tell(&self, mut core: MutexGuard<'_, Core>, left: &mut Vec<(Entity, StatusMask)>) -> bool {
         self.role.note_told();
         let lines: Vec<String> = std::iter::from_fn(|| core.participant.poll_log()).collect();
         let mut news = [(Entity::Participant, StatusMask::NONE); NEWS];
@@ -99,27 +90,30 @@ impl Inner {
         let began = began.filter(|_| helped.is_none());
         let began = tells.then(|| began.unwrap_or_else(monotonic_now));
         self.tell_of(news.iter_mut().take(count));
-        let noted = began.is_some_and(|began| self.note_listeners(began));
+        began.into_iter().for_each(|began| self.note_listeners(began));
         if let Some(task) = rare.and_then(|rare| rare.report) {
             self.report(task);
         }
         drop(telling);
-        if tells && news.iter().take(count).any(|(_, left)| *left != StatusMask::NONE) {
-            self.leave_for_later(&news[..count]);
-            return Told::Later;
-        }
-        if more_news || noted || helped == Some(true) { Told::More } else { Told::All }
+        left.extend(news.into_iter().take(count).filter(|(_, kinds)| *kinds != StatusMask::NONE));
+        more_news || helped == Some(true)
     }
 
-    /// Has whoever drives tell listeners what they have left; with the inline driver that may be whoever calls next.
+    /// Has whoever drives tell listeners what they have left, after a step; with the inline driver that may be whoever calls next.
     #[cold]
-    fn leave_for_later(&self, news: &[(Entity, StatusMask)]) {
+    pub fn leave_for_later(&self, left: &[(Entity, StatusMask)]) {
         let mut core = self.enter();
-        for (entity, left) in news.iter().filter(|(_, left)| *left != StatusMask::NONE) {
-            core.participant.tell(*entity, *left);
-        }
+        left.iter().for_each(|(entity, kinds)| core.participant.tell(*entity, *kinds));
+        self.leave_to_driver(core);
+    }
+
+    fn leave_to_driver(&self, core: MutexGuard<'_, Core>) {
         self.role.leave_untold();
         self.let_go(core, true);
+        // Who has given the role back before has not seen that.
+        if !self.role.is_served() {
+            self.call_background();
+        }
     }
 
     /// Runs what was left for the holder of the token when it was given back. Returns whether there is news of it, which
@@ -138,18 +132,17 @@ impl Inner {
         has_news.get()
     }
 
-    /// Listeners have run since then. Returns whether there may be more to tell: that they did so for long.
-    fn note_listeners(&self, began: Time) -> bool {
+    /// Listeners have run since then. That they did so for long is told later.
+    fn note_listeners(&self, began: Time) {
         let ran = monotonic_now().since(began);
         if ran < self.long_listeners {
-            return false;
+            return;
         }
         let mut core = self.enter();
         if core.recorder.note(Activity::Listeners, began, Duration::ZERO, ran, 0) {
             core.record(RecordCause::LongStep(Activity::Listeners));
         }
-        self.let_go(core, false);
-        true
+        self.leave_to_driver(core);
     }
 
     /// Tells who waits for news, and runs the listeners. Leaves of each what its listener is to be told later.
@@ -181,7 +174,7 @@ mod tests {
     use crate::driver::role::Claim;
     use crate::executor_tests::{config, endpoint, executor, own_domain, with_both_ends, write};
     use crate::inheritance_tests::run_at;
-    use crate::{Driver, Executor, ExecutorConfig};
+    use crate::{Driver, Executor, ExecutorConfig, listener};
 
     const LIMIT: std::time::Duration = std::time::Duration::from_secs(20);
 
@@ -200,7 +193,7 @@ mod tests {
         executor
             .set_listener(
                 Entity::Participant,
-                Some(Box::new(move |_| _ = tells.send(thread::current().id()))),
+                Some(listener(move |_| _ = tells.send(thread::current().id()))),
             )
             .unwrap();
         let mut outlet = executor.outlet(index, &DataWriterQos::default()).unwrap();
@@ -231,8 +224,8 @@ mod tests {
             let elsewhere = Endpoint { topic_name: "Others".into(), ..endpoint(DataReaderQos::default()) };
             let (reader, _) = executor.create_reader(elsewhere).unwrap();
             let told = Arc::clone(&count);
-            let listener = move |_| _ = told.fetch_add(1, Ordering::SeqCst);
-            executor.set_listener(Entity::Reader(reader), Some(Box::new(listener))).unwrap();
+            let listens = move |_| _ = told.fetch_add(1, Ordering::SeqCst);
+            executor.set_listener(Entity::Reader(reader), Some(listener(listens))).unwrap();
             reader
         });
         let mut outlet = executor.outlet(index, &DataWriterQos::default()).unwrap();

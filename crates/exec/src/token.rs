@@ -10,7 +10,6 @@ use crate::account::jobs::{Done, JobClass};
 use crate::clock::monotonic_now;
 use crate::core::Core;
 use crate::executor::Inner;
-use crate::telling::Told;
 use crate::write::burst;
 
 impl Inner {
@@ -115,7 +114,12 @@ impl Inner {
             return self.finish(core);
         }
         if !taut_lock::is_real_time() {
-            if self.tell(core) == Told::All {
+            let mut left = Vec::new();
+            let more = self.tell(core, &mut left);
+            if !left.is_empty() {
+                self.leave_for_later(&left);
+            }
+            if !more {
                 return true;
             }
             core = self.token();
@@ -165,16 +169,12 @@ impl Inner {
             return self.let_go(core, false);
         }
         // Not one within the other: there may be many.
-        loop {
-            match self.tell(core) {
-                Told::All => return true,
-                Told::More => core = self.token(),
-                Told::Later => break,
-            }
+        let mut left = Vec::new();
+        while self.tell(core, &mut left) {
+            core = self.token();
         }
-        // Who has given the role back before has not seen that.
-        if !self.role.is_served() {
-            self.call_background();
+        if !left.is_empty() {
+            self.leave_for_later(&left);
         }
         true
     }

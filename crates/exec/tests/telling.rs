@@ -40,7 +40,7 @@ fn news_of_many_take_no_more_stack_than_news_of_few() {
             send.send(stack()).unwrap();
             spend(EACH);
         };
-        executor.set_listener(entity, Some(Box::new(listener))).unwrap();
+        executor.set_listener(entity, Some(taut_exec::listener(listener))).unwrap();
     }
     let tell = |participant: &mut DomainParticipant, _| {
         (0..MANY).for_each(|n| participant.tell(Entity::Reader(ReaderIndex(n)), StatusMask::DATA_AVAILABLE));

@@ -18,7 +18,13 @@ use crate::{ReaderIndex, WriterIndex};
 impl Participant {
     /// Gives the readers of this participant what a writer has for them: `left` changes, and at least one to each. What is
     /// more comes with [`Participant::match_more`].
-    pub(crate) fn deliver_local(&mut self, index: WriterIndex, sink: &mut dyn Sink, left: &mut usize) {
+    pub(crate) fn deliver_local(
+        &mut self,
+        now: Time,
+        index: WriterIndex,
+        sink: &mut dyn Sink,
+        left: &mut usize,
+    ) {
         let Some(writer) = self.writers.get_mut(index.0) else { return };
         if writer.local.is_empty() {
             return;
@@ -53,18 +59,18 @@ impl Participant {
         late.into_iter().for_each(|reader| self.push_event(Event::DeliveredLate { reader, writer }));
         caught_up.into_iter().for_each(|reader| self.push_event(Event::HistoryReceived { reader, writer }));
         if is_any_left {
-            self.deliver_later(index);
+            self.deliver_later(now, index);
         }
     }
 
-    /// A writer gives its readers here more when it is its turn, behind others.
+    /// A writer gives its readers here more when it is its turn, behind others, and behind timers that are due before.
     #[cold]
-    fn deliver_later(&mut self, index: WriterIndex) {
+    fn deliver_later(&mut self, now: Time, index: WriterIndex) {
         let Some(writer) = self.writers.get_mut(index.0) else { return };
         if !std::mem::replace(&mut writer.delivery_queued, true) {
             self.undelivered.push_back(index);
         }
-        self.timers.set(Time::AT_ONCE, Timer::Beside);
+        self.timers.set(now, Timer::Beside);
     }
 
     /// Goes on where writers have more for readers here. *Cost*: about `left` changes.
@@ -76,11 +82,11 @@ impl Participant {
                 writer.delivery_queued = false;
             }
             *left = left.saturating_sub(1);
-            self.deliver_local(index, sink, left);
+            self.deliver_local(now, index, sink, left);
             self.push_event(Event::Acknowledged { writer: index });
             self.wake_writer(now, index);
         }
-        let at = if self.undelivered.is_empty() { Time::NEVER } else { Time::AT_ONCE };
+        let at = if self.undelivered.is_empty() { Time::NEVER } else { now };
         self.timers.set(at, Timer::Beside);
     }
 
@@ -100,7 +106,7 @@ impl Participant {
         for at in 0_usize.. {
             let local = self.readers.get(index.0).and_then(|reader| reader.local.get(at));
             let Some(writer) = local.copied() else { break };
-            self.deliver_later(writer);
+            self.deliver_later(now, writer);
         }
         self.deliver_more(now, sink, &mut { limits::LOCAL_CHANGES });
     }

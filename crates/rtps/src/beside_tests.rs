@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use taut_base::{GuidPrefix, InstanceHandle, Locator, Time};
+use taut_base::{Duration, GuidPrefix, InstanceHandle, Locator, Time};
 use taut_mem::Bytes;
 use taut_qos::{DurabilityKind, EndpointQos, History, ReliabilityKind};
 
 use crate::history_cache::ChangeKind;
-use crate::limits::LOCAL_CHANGES;
+use crate::limits::{FORGOTTEN, LOCAL_CHANGES};
 use crate::writer::NewChange;
 use crate::{Config, EndpointConfig, Event, Offer, Participant, ReaderIndex, Sink, WriterIndex};
 
@@ -106,6 +106,7 @@ fn a_long_history_comes_in_steps_and_what_is_written_meanwhile_behind_it() {
     while participant.is_matching() {
         let has_all = sink.taken[&reader].len() as i64 == last;
         assert_eq!(participant.may_read_lane(entity, guid), has_all, "it would overtake history");
+        assert!(participant.next_timeout() >= Some(NOW), "what was due before waits for all of it");
         bounded(&mut sink, 0, |sink| participant.match_more(NOW, sink));
         if last < INSTANCES + 50 {
             last += 1;
@@ -118,6 +119,31 @@ fn a_long_history_comes_in_steps_and_what_is_written_meanwhile_behind_it() {
     let events: Vec<_> = std::iter::from_fn(|| participant.poll_event()).collect();
     let ends = events.iter().filter(|event| matches!(event, Event::HistoryReceived { .. })).count();
     assert_eq!(ends, 1, "who would join them by a lane is told");
+}
+
+#[test]
+fn what_a_reader_has_not_taken_goes_in_steps_when_it_has_gone() {
+    const DEPTH: u32 = 3 * FORGOTTEN as u32;
+    let mut volatile = durable(History::KeepLast(DEPTH));
+    volatile.qos.durability = DurabilityKind::Volatile;
+    volatile.keyed = false;
+    let (mut participant, mut sink) = (participant(), Caches::new());
+    let writer = participant.create_writer(NOW, volatile.clone(), &mut sink);
+    let reader = participant.create_reader(NOW, volatile, &mut sink);
+    sink.room = 0;
+    (1..=DEPTH.into()).for_each(|number| assert!(write(&mut participant, writer, number, &mut sink)));
+    run_timers(&mut participant, &mut sink);
+    let held = |participant: &Participant| participant.writer(writer).unwrap().changes_held();
+    assert_eq!(held(&participant), DEPTH as usize);
+    participant.delete_reader(NOW, reader, &mut sink);
+    let (mut now, mut left) = (NOW, held(&participant));
+    while left > 0 {
+        now = now.max(participant.next_timeout().expect("the rest goes, too"));
+        assert!(now < NOW + Duration::from_secs(1), "{left} are left");
+        participant.on_timeout(now, 1);
+        let before = std::mem::replace(&mut left, held(&participant));
+        assert!(before - left <= FORGOTTEN, "{before} to {left}");
+    }
 }
 
 /// Each of many writers has a history, and each is given its turn without that somebody asks for it.

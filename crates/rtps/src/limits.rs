@@ -219,6 +219,10 @@ pub const LEASE_LATE: Duration = Duration::from_millis(1);
 /// So long what lies in the sockets then has to be received. Lower is less than a full buffer takes on a slow machine,
 /// higher believes for longer in who ended meanwhile.
 pub const LEASE_GRACE: Duration = Duration::from_millis(250);
+/// One that announces itself from two addresses behind a router is sent to at the one that was heard first, until nothing has come
+/// from there for so long, or for its lease. Lower has its matches go to and fro between the two, higher sends for longer to where
+/// it was.
+pub const SOURCE_KEPT: Duration = Duration::from_millis(100_000);
 /// A peer that says the same for so long that only one that has lost all it knew would say counts as started again.
 /// Lower takes what the network holds back or repeats for that, higher leaves one that did start again unheard.
 /// One that says so itself is believed once in as much.

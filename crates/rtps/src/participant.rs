@@ -555,7 +555,7 @@ impl Participant {
                 self.tell_lane_readers(now, index);
             }
             if has_local {
-                self.deliver_local(index, sink, &mut { limits::LOCAL_CHANGES });
+                self.deliver_local(now, index, sink, &mut { limits::LOCAL_CHANGES });
             }
         }
         if let Some(writer) = self.writers.get_mut(index.0)

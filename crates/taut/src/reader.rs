@@ -7,9 +7,9 @@ use std::time::Instant;
 use taut_base::{Duration, Guid, InstanceHandle, Result};
 use taut_cdr::{DdsType, SerializedPayload};
 use taut_dcps::{
-    Entity, LivelinessChangedStatus, PayloadKind, RequestedDeadlineMissedStatus,
-    RequestedIncompatibleQosStatus, SampleAnatomy, SampleInfo, SampleLostStatus, SampleRejectedStatus,
-    Selection, StatusMask, SubscriptionMatchedStatus, instance_handle,
+    LivelinessChangedStatus, PayloadKind, RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus,
+    SampleAnatomy, SampleInfo, SampleLostStatus, SampleRejectedStatus, Selection, StatusMask,
+    SubscriptionMatchedStatus, instance_handle,
 };
 use taut_exec::{Door, Executor};
 use taut_qos::DataReaderQos;
@@ -252,11 +252,10 @@ impl<T: DdsType> DataReader<T> {
     pub fn on_data_available(&self, mut listener: impl FnMut(Sample<T>) + Send + 'static) {
         let executor = Arc::downgrade(&self.untyped.executor);
         let door = Arc::clone(&self.untyped.door);
-        let entity = Entity::Reader(self.untyped.index);
-        self.set_listener(move |kinds| {
+        self.untyped.set_listener(Box::new(move |kinds| {
             let Some(executor) = executor.upgrade().filter(|_| kinds.intersects(StatusMask::DATA_AVAILABLE))
             else {
-                return;
+                return StatusMask::NONE;
             };
             let (began, mut told) = (Instant::now(), 0_u32);
             while let Ok(Some(sample)) = take_next(&executor, &door, 1) {
@@ -264,16 +263,17 @@ impl<T: DdsType> DataReader<T> {
                 told = told.wrapping_add(1);
                 // A quick listener does not look at the clock for each.
                 if (told.is_power_of_two() || told % 64 == 0) && began.elapsed() >= TURN {
-                    return executor.tell_later(entity);
+                    return StatusMask::DATA_AVAILABLE;
                 }
             }
-        });
+            StatusMask::NONE
+        }));
     }
 
     /// Calls `listener` with the kinds of each change of a status, on the thread that drives; with DATA_AVAILABLE also for
     /// samples that nobody has read by now.
     pub fn set_listener(&self, listener: impl FnMut(StatusMask) + Send + 'static) {
-        self.untyped.set_listener(Box::new(listener));
+        self.untyped.set_listener(taut_exec::listener(listener));
     }
 
     /// SUBSCRIPTION_MATCHED; its changes count from 0 again.

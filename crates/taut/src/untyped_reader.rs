@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use taut_base::{Duration, Error, ErrorText, Guid, Result};
 use taut_cdr::SerializedPayload;
-use taut_dcps::{
-    Endpoint, Entity, PayloadKind, ReaderSide, Sample, SampleInfo, Selection, StatusMask, Taken,
-};
-use taut_exec::{Door, Executor, ends, to_log};
+use taut_dcps::{Endpoint, Entity, PayloadKind, ReaderSide, Sample, SampleInfo, Selection, Taken};
+use taut_exec::{Door, Executor, Listener, ends, to_log};
 use taut_qos::{DataReaderQos, SubscriberQos};
 use taut_rtps::ReaderIndex;
 
@@ -125,7 +123,7 @@ impl UntypedReader {
         participant.reader(self.index).map_or(0, |reader| reader.subscription_matched.current_count as usize)
     }
 
-    pub fn set_listener(&self, listener: Box<dyn FnMut(StatusMask) + Send>) {
+    pub fn set_listener(&self, listener: Listener) {
         let Ok(had) = self.executor.set_listener(Entity::Reader(self.index), Some(listener)) else { return };
         if !had {
             self.executor.watch(&self.door);

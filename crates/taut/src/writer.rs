@@ -301,7 +301,7 @@ impl<T: DdsType> DataWriter<T> {
     /// Calls `listener` with the kinds of each change of a status, on the thread that drives.
     pub fn set_listener(&self, listener: impl FnMut(StatusMask) + Send + 'static) {
         let UntypedWriter { executor, index, .. } = &self.untyped;
-        let _ = executor.set_listener(Entity::Writer(*index), Some(Box::new(listener)));
+        let _ = executor.set_listener(Entity::Writer(*index), Some(taut_exec::listener(listener)));
     }
 
     /// Its GUID.

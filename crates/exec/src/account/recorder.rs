@@ -314,8 +314,8 @@ mod tests {
     fn a_missed_deadline_shows_the_listener_that_took_its_time() {
         const SLEEP: std::time::Duration = std::time::Duration::from_millis(20);
         let executor = Executor::start(&config(own_domain(), true)).unwrap();
-        let listener = Box::new(|_| std::thread::sleep(SLEEP));
-        executor.set_listener(Entity::Participant, Some(listener)).unwrap();
+        let sleeps = crate::listener(|_| std::thread::sleep(SLEEP));
+        executor.set_listener(Entity::Participant, Some(sleeps)).unwrap();
         let reader = executor.inner.with(|participant, now| participant.create_reader(now, square()));
         executor
             .inner

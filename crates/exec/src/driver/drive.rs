@@ -388,6 +388,7 @@ impl Inner {
             core = self.look_at_neighbours(core);
         }
         core.hear();
+        core.have_come = false;
         self.pull_lanes(&mut core);
         self.run_writes(&mut core);
         let has_meta = self.receive(&mut core, readable);
@@ -403,9 +404,16 @@ impl Inner {
 
     /// What is below the user's samples, one kind of it after the other. When samples have come meanwhile the round is over:
     /// whoever waits for them looks, or is told. The next one goes on with the next kind, so that each has its step however
-    /// many samples come.
+    /// many samples come; timers that are due have theirs first, but not in two rounds one after the other.
     pub fn run_lower_jobs(&self, core: &mut MutexGuard<'_, Core>, meta: Option<&Readable>) {
         let (first, mut kind) = (core.next_lower, core.next_lower);
+        let had_timers = std::mem::take(&mut core.had_timers);
+        if first != Lower::Timers && !had_timers && core.next_timeout() <= core.now {
+            core.had_timers = self.run_timers(core);
+            if core.had_timers {
+                return;
+            }
+        }
         loop {
             let have_come = match kind {
                 Lower::Timers if kind != first && self.come_round(core) => return core.next_lower = kind,
@@ -423,6 +431,10 @@ impl Inner {
             };
             kind = kind.next();
             if have_come {
+                // Who waits for a match finds the two joined.
+                if core.participant.has_matches() {
+                    self.follow_some(core);
+                }
                 return core.next_lower = kind;
             }
             if kind == first {
@@ -485,8 +497,8 @@ impl Inner {
     }
 
     /// Between two steps of lower classes: what has come for the user meanwhile goes first, so that it waits for one of
-    /// them and no more. Returns whether something has, or somebody has rung, who may have written. *Cost*: a system call for what
-    /// has taken as long as [`HEARS_AFTER`].
+    /// them and no more. Returns whether samples have come in this round, or somebody has rung, who may have written, if so much
+    /// time has gone that it was looked. *Cost*: a system call for what has taken as long as [`HEARS_AFTER`].
     fn hear_users(&self, core: &mut MutexGuard<'_, Core>) -> bool {
         if !core.is_unheard() {
             return false;
@@ -502,7 +514,7 @@ impl Inner {
         core.ready = ready;
         self.send(core, TxClass::Data);
         self.give_way(core);
-        is_rung || core.participant.has_news()
+        is_rung || core.have_come
     }
 
     /// The same between two steps of what is not the port's, of which the caller does one without the token.
@@ -629,15 +641,15 @@ impl Inner {
     /// Takes samples that have come at a source.
     #[inline(never)]
     fn take_user_from(&self, core: &mut MutexGuard<'_, Core>, source: usize) {
-        if !self.rhythm.is_on() {
-            return self.take_from(core, JobClass::ReceiveUser, source);
-        }
         let changes = |core: &Core| core.participant.core().counters().changes;
         let (now, before) = (core.now, changes(core));
         self.take_from(core, JobClass::ReceiveUser, source);
         // Others than samples come there, too: acknowledgements, and whatever anybody sends.
         if changes(core) != before {
-            self.rhythm.note_come(now);
+            core.have_come = true;
+            if self.rhythm.is_on() {
+                self.rhythm.note_come(now);
+            }
         }
     }
 

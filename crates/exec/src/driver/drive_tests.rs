@@ -209,19 +209,20 @@ fn a_round_ends_when_samples_have_come_and_the_next_goes_on() {
         (core.follow_at, core.heard_at) = (Time::AT_ONCE, Time(0));
         tell(&mut core);
         inner.run_lower_jobs(&mut core, None);
-        let next = core.next_lower;
+        let next = (core.next_lower, core.had_timers);
         inner.give_back(core);
         next
     };
-    assert_eq!(run(&|_| ()), Lower::Timers, "it went through");
-    let has_news = |core: &mut crate::core::Core| {
-        core.participant.tell(Entity::Participant, StatusMask::INCONSISTENT_TOPIC);
-    };
-    assert_eq!(run(&has_news), Lower::Meta);
-    // It goes on there, and comes to the timers last.
-    assert_eq!(run(&has_news), Lower::Meta);
-    assert_eq!(run(&|_| ()), Lower::Timers);
-    assert_eq!(run(&|_| inner.watch.wake()), Lower::Meta, "a neighbour has rung");
+    assert_eq!(run(&|_| ()), (Lower::Timers, false), "it went through");
+    let have_come = |core: &mut crate::core::Core| core.have_come = true;
+    let have_not = |core: &mut crate::core::Core| core.have_come = false;
+    assert_eq!(run(&have_come), (Lower::Meta, false));
+    // It goes on there, behind timers that are due, but not each time.
+    assert_eq!(run(&have_come), (Lower::Meta, true));
+    assert_eq!(run(&have_come), (Lower::Timers, false), "it came round to them, and no further");
+    assert_eq!(run(&have_come), (Lower::Meta, false));
+    assert_eq!(run(&have_not), (Lower::Timers, false));
+    assert_eq!(run(&|_| inner.watch.wake()), (Lower::Meta, false), "a neighbour has rung");
 }
 
 /// It may begin to want it as another user has come for it already.

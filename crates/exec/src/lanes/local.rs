@@ -635,7 +635,7 @@ mod tests {
         let (route, told) = (inner.route_of(writer).unwrap(), Arc::new(Mutex::new(Vec::new())));
         let seen = Arc::clone(&told);
         let listener = move |_| seen.lock().push(route.is_here(reader).is_some());
-        executor.set_listener(Entity::Writer(index), Some(Box::new(listener))).unwrap();
+        executor.set_listener(Entity::Writer(index), Some(crate::listener(listener))).unwrap();
         executor.run_once(Some(Time(0))).unwrap();
         assert_eq!(told.lock().first(), Some(&true));
     }

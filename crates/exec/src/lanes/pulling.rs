@@ -48,6 +48,7 @@ impl Inner {
                 if pulled.awaited {
                     door.ring_writers();
                 }
+                core.have_come |= pulled.read > 0;
                 more = pulled.read >= budget;
                 pulled.read.max(1)
             });

@@ -93,10 +93,11 @@ impl Executor {
         }
     }
 
-    /// Gives a writer that goes until then to send what it has written: to readers that acknowledge nothing it is not sent again.
+    /// Gives a writer that goes until then to send what it has written, if there are readers that acknowledge nothing: to them it
+    /// is not sent again, and for others it has waited already.
     pub fn await_sent(&self, index: WriterIndex, until: Time) {
         let is_sent = |participant: &mut DomainParticipant| {
-            participant.core().writer(index).is_none_or(|writer| !writer.has_fresh())
+            participant.core().writer(index).is_none_or(|writer| !writer.has_unsent())
         };
         // Most often all was sent, or is now.
         self.inner.with(|_, _| ());

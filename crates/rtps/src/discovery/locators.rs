@@ -2,8 +2,10 @@
 
 use std::net::IpAddr;
 
-use taut_base::{Locator, LocatorKind};
+use taut_base::{Locator, LocatorKind, Time};
 
+use super::Peer;
+use crate::limits;
 use crate::participant::{Addresses, Interface};
 
 /// How near an address is, nearest first.
@@ -37,7 +39,7 @@ pub fn nearest(candidates: &[Locator], own: &Addresses, source: &Locator) -> Vec
             None => Distance::Network,
         };
         let is_doubtful = distance == Distance::Routed && locator.ip() != source.ip();
-        Some((distance, is_doubtful, rank(locator)))
+        Some((distance, rank(locator), is_doubtful))
     };
     let usable = candidates.iter().filter(|locator| is_usable(locator, own));
     let best = usable.filter_map(|locator| Some((distance(locator)?, locator)));
@@ -129,9 +131,24 @@ pub fn likely_known(peer: &[Locator], own: &[Interface]) -> Vec<IpAddr> {
 
 /// Is of a peer's addresses the same one the [`nearest`] wherever of the two it has spoken from?
 pub fn lead_alike(source: &Locator, other: &Locator, interfaces: &[Interface]) -> bool {
-    let is_far = |of: &Locator| of.ip().is_some_and(|ip| distance_to(ip, interfaces) == Distance::Routed);
     is_own(source, interfaces) == is_own(other, interfaces)
-        && (source.ip() == other.ip() || !is_far(source) && !is_far(other))
+        && (source.ip() == other.ip() || !is_far(source, interfaces) && !is_far(other, interfaces))
+}
+
+/// Is it in no network that this host is known to be in?
+fn is_far(locator: &Locator, interfaces: &[Interface]) -> bool {
+    locator.ip().is_some_and(|ip| distance_to(ip, interfaces) == Distance::Routed)
+}
+
+impl Peer {
+    /// It announces itself from there: does where it did so before count all the same? From two addresses that lead elsewhere it
+    /// may by turns.
+    pub(super) fn keeps_source(&self, now: Time, source: &Locator, interfaces: &[Interface]) -> bool {
+        self.source.ip() != source.ip()
+            && is_far(&self.source, interfaces)
+            && is_far(source, interfaces)
+            && now.since(self.source_at) < self.lease.min(limits::SOURCE_KEPT)
+    }
 }
 
 /// Is it an address of this host?
@@ -210,7 +227,7 @@ mod tests {
         assert_eq!(pick(&near, "10.0.0.8"), [near[0]], "each leads there, by whichever it speaks");
         let v6 = parsed("[fd00::7]:7410");
         let both = host(&[own[0], interface("fd01::1", 64)]);
-        assert_eq!(nearest(&[home, v6], &both, &v6), [v6], "though IPv4 is ranked first");
+        assert_eq!(nearest(&[home, v6], &both, &v6), [home], "the kind comes before that");
         let alike = |a: &str, b: &str| lead_alike(&at(a, 7410), &at(b, 40_000), &own);
         assert!(alike("100.64.0.7", "100.64.0.7") && alike("10.0.0.8", "10.0.0.9"));
         assert!(!alike("100.64.0.7", "192.168.0.5") && !alike("10.0.0.8", "192.168.0.5"));

@@ -417,7 +417,7 @@ impl Participant {
             alive: self.is_alive(writer_index),
             undelivered: None,
         });
-        self.deliver_local(writer_index, sink, left);
+        self.deliver_local(now, writer_index, sink, left);
         self.wake_writer(now, writer_index);
     }
 
@@ -452,7 +452,11 @@ impl Participant {
                 let other = self.locals.get(&remote.entity).and_then(|other| other.kind.reader());
                 if let Some(writer) = self.writers.get_mut(index.0) {
                     match other.filter(|_| within) {
-                        Some(reader) => writer.unmatch_local(reader),
+                        Some(reader) if writer.unmatch_local(reader) => {
+                            writer.heartbeat_at = Time::AT_ONCE;
+                            self.timers.set(writer.heartbeat_at, Timer::Heartbeat(index));
+                        }
+                        Some(_) => {}
                         None => writer.unmatch_reader(remote),
                     }
                 }

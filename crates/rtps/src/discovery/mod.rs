@@ -59,8 +59,10 @@ pub struct Peer {
     pub metatraffic: Vec<Locator>,
     /// Where its endpoints are reached from here, unless they say otherwise.
     pub unicast: Vec<Locator>,
-    /// Where its last announcement came from.
+    /// Where it announces itself from; of two addresses that lead elsewhere the one that was heard first, as long as it is.
     pub(crate) source: Locator,
+    /// When it last did so from there.
+    pub(crate) source_at: Time,
     /// When it last announced itself to a group, as far as that got here: so does what this side announces to groups, there.
     pub(crate) group_at: Option<Time>,
     /// It is told directly of this participant, which is not done yet.

@@ -343,12 +343,16 @@ impl Participant {
         let Some(peer) = self.database.peers.get_mut(&source.prefix) else { return false };
         let own = &self.config.addresses;
         // It may come by each of several networks. Whose announcement names no vendor is of the one that the message names.
+        let keeps_source = peer.keeps_source(now, &source.locator, &own.interfaces);
         let is_alike = peer.data.vendor_id == source.vendor
-            && lead_alike(&peer.source, &source.locator, &own.interfaces);
+            && (keeps_source || lead_alike(&peer.source, &source.locator, &own.interfaces));
         if !is_alike || payload.is_empty() || peer.said != payload {
             return false;
         }
-        (peer.heard_at, peer.source) = (now, source.locator);
+        peer.heard_at = now;
+        if !keeps_source {
+            (peer.source, peer.source_at) = (source.locator, now);
+        }
         self.counters.note_too_long(peer.data.too_long);
         self.counters.note_unusable(unusable(&peer.data, own));
         self.announced = Some(source.prefix);
@@ -388,6 +392,7 @@ impl Participant {
             metatraffic,
             unicast,
             source: *source,
+            source_at: now,
             group_at: None,
             is_newcomer: false,
             said: said.to_vec(),
@@ -426,7 +431,10 @@ impl Participant {
         peer.has_regrouped |= peer.data.metatraffic_multicast != data.metatraffic_multicast
             || peer.data.default_multicast != data.default_multicast;
         let is_news = says_else(&peer.data, &data);
-        (peer.data, peer.source) = (data, *source);
+        if !peer.keeps_source(now, source, &self.config.addresses.interfaces) {
+            (peer.source, peer.source_at) = (*source, now);
+        }
+        peer.data = data;
         peer.said.clear();
         peer.said.extend_from_slice(said);
         self.announced = Some(prefix);

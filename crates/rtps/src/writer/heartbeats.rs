@@ -67,7 +67,7 @@ impl Writer {
     }
 
     /// All is acknowledged: a volatile history goes, as far as it goes in one step. Is some left?
-    fn forgets_more(&mut self) -> bool {
+    pub(super) fn forgets_more(&mut self) -> bool {
         self.forget_acknowledged();
         !self.durable && self.history.first().is_some_and(|first| first <= self.sent)
     }

@@ -508,10 +508,12 @@ impl Writer {
     }
 
     /// A reader of this participant has gone.
-    pub fn unmatch_local(&mut self, reader: ReaderIndex) {
+    /// Returns whether more of the history is to go than goes in one step, of which its heartbeat timer sees to the rest.
+    pub fn unmatch_local(&mut self, reader: ReaderIndex) -> bool {
         self.local.retain(|local| local.reader != reader);
-        self.forget_acknowledged();
+        let more = self.forgets_more() && self.is_acknowledged() && self.heartbeat_at == Time::NEVER;
         self.update_link();
+        more
     }
 
     /// A matched reader has forgotten this writer, finds it anew and hears nothing before: it goes on behind what it had
@@ -737,6 +739,11 @@ impl Writer {
     /// Is there a fresh change to send?
     pub fn has_fresh(&self) -> bool {
         self.sent < self.last
+    }
+
+    /// Is there something that has not been sent to a reader who does not acknowledge it?
+    pub fn has_unsent(&self) -> bool {
+        self.has_fresh() && self.proxies.values().any(|proxy| !proxy.reliable)
     }
 
     /// Is a reader owed something?

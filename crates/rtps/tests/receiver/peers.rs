@@ -62,12 +62,14 @@ fn who_is_behind_a_router_is_reached_where_it_speaks_from() {
     let mut participant = participant();
     let [home, vpn] = [[192, 168, 0, 5], [100, 64, 0, 7]].map(|ip| Locator::udp_v4(ip.into(), 7410));
     let said = Announcement { addresses: &[home, vpn], ..Announcement::of(OTHER) }.frame();
-    let mut now = Time(0);
-    for source in [vpn, home, vpn] {
-        now = now + limits::LOOK_REPEAT;
+    let (mut now, kept) = (Time(0), Announcement::of(OTHER).lease.min(limits::SOURCE_KEPT));
+    // Where it does not speak from any more it is not sent to for longer than that.
+    let heard = [(vpn, vpn), (home, vpn), (vpn, vpn), (home, vpn), (home, home), (vpn, home)];
+    for (n, (source, reached)) in heard.into_iter().enumerate() {
+        now = now + if n == 4 { kept } else { limits::LOOK_REPEAT };
         participant.on_frame(now, &Frame { source, ..said.clone() }, &mut Nowhere);
         let peer = participant.database().peers().next().expect("it is known");
-        assert_eq!((&peer.metatraffic[..], &peer.unicast[..]), (&[source][..], &[source][..]));
+        assert_eq!((&peer.metatraffic[..], &peer.unicast[..]), (&[reached][..], &[reached][..]), "{n}");
     }
 }
 
