@@ -31,6 +31,7 @@ use crate::lanes::local::Joins;
 use crate::lanes::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
 use crate::net::ports::Ports;
 use crate::process::{Process, forked};
+use crate::telling::Leftover;
 use crate::write::burst;
 use crate::write::goodbye::Silent;
 use crate::write::left::Left;
@@ -83,6 +84,8 @@ pub(crate) struct Inner {
     /// What its threads tell each other of samples that wait.
     pub holding: Holding,
     pub hooks: Hooks,
+    /// Empty, with the room of what listeners have left before.
+    pub leftover: Mutex<Leftover>,
     pub reports: Reports,
     pub watch: Watch,
     /// What whoever drives looks at itself.
@@ -199,6 +202,7 @@ impl Executor {
             polling: Polling::new(config.driver == Driver::Polling, hand.as_ref()),
             holding: Holding::default(),
             hooks: Hooks::default(),
+            leftover: Mutex::default(),
             reports: Reports::default(),
             watch,
             hand: hand.map(Mutex::new),

@@ -21,6 +21,9 @@ use crate::hooks::to_log;
 /// News handed out in one go, on the stack.
 const NEWS: usize = 8;
 
+/// What listeners have left, or came while they ran: to be told later.
+pub(crate) type Leftover = Vec<(Entity, StatusMask)>;
+
 /// What comes with the news now and then.
 struct Rare {
     record: Option<Arc<FlightRecord>>,
@@ -47,10 +50,10 @@ impl Core {
 }
 
 impl Inner {
-    /// Gives the token back with all that there is to tell. Returns whether there were more news than that; in `left` what
-    /// listeners have left, or came while they ran, which is to [be told later](Inner::leave_for_later).
+    /// Gives the token back with all that there is to tell. Returns whether there were more news than that; adds what is to
+    /// [be told later](Inner::leave_for_later).
     #[cold]
-    pub fn tell(&self, mut core: MutexGuard<'_, Core>, left: &mut Vec<(Entity, StatusMask)>) -> bool {
+    pub fn tell(&self, mut core: MutexGuard<'_, Core>, left: &mut Leftover) -> bool {
         self.role.note_told();
         let lines: Vec<String> = std::iter::from_fn(|| core.participant.poll_log()).collect();
         let mut news = [(Entity::Participant, StatusMask::NONE); NEWS];
@@ -95,15 +98,32 @@ impl Inner {
             self.report(task);
         }
         drop(telling);
-        left.extend(news.into_iter().take(count).filter(|(_, kinds)| *kinds != StatusMask::NONE));
+        self.note_left(news.into_iter().take(count), left);
         more_news || helped == Some(true)
     }
 
+    fn note_left(&self, news: impl Iterator<Item = (Entity, StatusMask)>, left: &mut Leftover) {
+        for of in news.filter(|(_, kinds)| *kinds != StatusMask::NONE) {
+            if left.capacity() == 0 {
+                *left = std::mem::take(&mut *self.leftover.lock());
+            }
+            left.push(of);
+        }
+    }
+
     /// Has whoever drives tell listeners what they have left, after a step; with the inline driver that may be whoever calls next.
+    #[inline]
+    pub fn leave_for_later(&self, left: Leftover) {
+        if !left.is_empty() {
+            self.leave_any_for_later(left);
+        }
+    }
+
     #[cold]
-    pub fn leave_for_later(&self, left: &[(Entity, StatusMask)]) {
+    fn leave_any_for_later(&self, mut left: Leftover) {
         let mut core = self.enter();
-        left.iter().for_each(|(entity, kinds)| core.participant.tell(*entity, *kinds));
+        left.drain(..).for_each(|(entity, kinds)| core.participant.tell(entity, kinds));
+        *self.leftover.lock() = left;
         self.leave_to_driver(core);
     }
 

@@ -10,6 +10,7 @@ use crate::account::jobs::{Done, JobClass};
 use crate::clock::monotonic_now;
 use crate::core::Core;
 use crate::executor::Inner;
+use crate::telling::Leftover;
 use crate::write::burst;
 
 impl Inner {
@@ -114,11 +115,9 @@ impl Inner {
             return self.finish(core);
         }
         if !taut_lock::is_real_time() {
-            let mut left = Vec::new();
+            let mut left = Leftover::new();
             let more = self.tell(core, &mut left);
-            if !left.is_empty() {
-                self.leave_for_later(&left);
-            }
+            self.leave_for_later(left);
             if !more {
                 return true;
             }
@@ -169,13 +168,11 @@ impl Inner {
             return self.let_go(core, false);
         }
         // Not one within the other: there may be many.
-        let mut left = Vec::new();
+        let mut left = Leftover::new();
         while self.tell(core, &mut left) {
             core = self.token();
         }
-        if !left.is_empty() {
-            self.leave_for_later(&left);
-        }
+        self.leave_for_later(left);
         true
     }
 

@@ -408,11 +408,9 @@ impl Inner {
     pub fn run_lower_jobs(&self, core: &mut MutexGuard<'_, Core>, meta: Option<&Readable>) {
         let (first, mut kind) = (core.next_lower, core.next_lower);
         let had_timers = std::mem::take(&mut core.had_timers);
-        if first != Lower::Timers && !had_timers && core.next_timeout() <= core.now {
-            core.had_timers = self.run_timers(core);
-            if core.had_timers {
-                return;
-            }
+        if first != Lower::Timers && !had_timers && core.next_timeout() <= core.now && self.run_timers(core) {
+            core.had_timers = true;
+            return self.follow_found(core);
         }
         loop {
             let have_come = match kind {
@@ -431,15 +429,20 @@ impl Inner {
             };
             kind = kind.next();
             if have_come {
-                // Who waits for a match finds the two joined.
-                if core.participant.has_matches() {
-                    self.follow_some(core);
-                }
-                return core.next_lower = kind;
+                core.next_lower = kind;
+                return self.follow_found(core);
             }
             if kind == first {
                 return core.next_lower = Lower::Timers;
             }
+        }
+    }
+
+    /// The round ends: who is told of a match then finds the two joined.
+    #[cold]
+    fn follow_found(&self, core: &mut MutexGuard<'_, Core>) {
+        if core.participant.has_matches() {
+            self.follow_some(core);
         }
     }
 
