@@ -67,7 +67,7 @@ impl Participant {
     #[cold]
     fn deliver_later(&mut self, now: Time, index: WriterIndex) {
         let Some(writer) = self.writers.get_mut(index.0) else { return };
-        if !std::mem::replace(&mut writer.delivery_queued, true) {
+        if !std::mem::replace(&mut writer.queued.delivery, true) {
             self.undelivered.push_back(index);
         }
         self.timers.set(now, Timer::Beside);
@@ -79,7 +79,7 @@ impl Participant {
             && let Some(index) = self.undelivered.pop_front()
         {
             if let Some(writer) = self.writers.get_mut(index.0) {
-                writer.delivery_queued = false;
+                writer.queued.delivery = false;
             }
             *left = left.saturating_sub(1);
             self.deliver_local(now, index, sink, left);

@@ -434,8 +434,8 @@ impl Participant {
                 }
                 Work::Acks(index) => acknowledge(&mut tx, readers, timers, index),
                 Work::Repair(index) => writers.get_mut(index.0).is_none_or(|writer| {
-                    writer.repair_queued = !writer.repair(&mut tx);
-                    !writer.repair_queued
+                    writer.queued.repair = !writer.repair(&mut tx);
+                    !writer.queued.repair
                 }),
                 // Who is alone in its class, as most are, need not look for others.
                 Work::Push(index) if class > TxClass::Data || !paced && !schedule.has(class) => {
@@ -665,12 +665,12 @@ impl Participant {
 fn wake(writer: &mut Writer, schedule: &mut Schedule, timers: &mut Timers, now: Time) -> bool {
     let builtin = writer.guid.entity.is_builtin();
     let has_owed = writer.has_owed();
-    if has_owed && !builtin && !writer.repair_queued {
-        writer.repair_queued = true;
+    if has_owed && !builtin && !writer.queued.repair {
+        writer.queued.repair = true;
         schedule.push(TxClass::Repair, writer.priority, Work::Repair(writer.index));
     }
-    if writer.has_fresh() && !writer.push_queued {
-        writer.push_queued = true;
+    if writer.has_fresh() && !writer.queued.push {
+        writer.queued.push = true;
         let class = match builtin {
             true if writer.guid.entity == EntityId::PARTICIPANT_MESSAGE_WRITER => TxClass::Liveliness,
             true => TxClass::Discovery,
@@ -713,9 +713,9 @@ fn tell_alive(tx: &mut Tx<'_>, writers: &mut Table<Writer>, index: WriterIndex) 
 #[inline(never)]
 fn push_alone(tx: &mut Tx<'_>, writers: &mut Table<Writer>, timers: &mut Timers, index: WriterIndex) -> bool {
     writers.get_mut(index.0).is_none_or(|writer| {
-        writer.push_queued = !writer.push(tx);
+        writer.queued.push = !writer.push(tx);
         arm_timers(timers, tx.now, writer);
-        !writer.push_queued
+        !writer.queued.push
     })
 }
 

@@ -42,9 +42,9 @@ impl Together<'_> {
                 tx.waits = true;
                 return (index, false);
             }
-            writer.push_queued = !writer.push_together(tx);
+            writer.queued.push = !writer.push_together(tx);
             arm_timers(self.timers, tx.now, writer);
-            let done = !writer.push_queued;
+            let done = !writer.queued.push;
             writer.waits = !done && tx.pays;
             let next = beside.filter(|_| tx.is_followed).and_then(|at| self.schedule.take(class, at));
             let Some(Work::Push(next)) = next else {

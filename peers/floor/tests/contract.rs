@@ -94,10 +94,15 @@ fn shm_round_trips() {
     );
 }
 
-/// 500 samples to so many subscribers, in bursts that no buffer overflows with.
+/// 500 samples to so many subscribers, in bursts.
 fn stream(domain: u32, subscribers: usize, options: &str) {
+    stream_of((30, 500), domain, subscribers, options);
+}
+
+/// So many to warm up and so many that count, which a subscriber's buffer holds if it is kept from running.
+fn stream_of((warmup, count): (u64, u64), domain: u32, subscribers: usize, options: &str) {
     let options = format!(
-        "{options} --domain {domain} --remotes {subscribers} --warmup 30 --count 500 --burst 10 --interval-ns 200000"
+        "{options} --domain {domain} --remotes {subscribers} --warmup {warmup} --count {count} --burst 10 --interval-ns 200000"
     );
     let files: Vec<Samples> =
         (0..subscribers).map(|index| Samples::new(&format!("{options} sub {index}"))).collect();
@@ -115,18 +120,18 @@ fn stream(domain: u32, subscribers: usize, options: &str) {
     publisher.event("stop");
     publisher.say("go");
     let done = publisher.done();
-    assert_eq!((&done["sent"], &done["refused"]), (&Value::from(500), &Value::from(0)), "{options}");
+    assert_eq!((&done["sent"], &done["refused"]), (&Value::from(count), &Value::from(0)), "{options}");
     let writes = records(&samples.0);
     assert!(writes.iter().all(|[before, _, after]| before < after));
     for (sub, file) in subs.iter_mut().zip(&files) {
         sub.say("end");
         let done = sub.done();
-        assert_eq!(done["received"], 500, "{options}: {done}");
+        assert_eq!(done["received"], count, "{options}: {done}");
         for field in ["lost", "out_of_order", "duplicates", "corrupt"] {
             assert_eq!(done[field], 0, "{options}: {done}");
         }
         let taken = records(&file.0);
-        assert!(taken.iter().map(|[_, seq, _]| *seq).eq(30..530), "{options}: {taken:?}");
+        assert!(taken.iter().map(|[_, seq, _]| *seq).eq(warmup..warmup + count), "{options}: {taken:?}");
         let is_its_write =
             |[sent_ns, seq, taken_ns]: &[u64; 3]| *sent_ns == writes[*seq as usize][0] && sent_ns < taken_ns;
         assert!(taken.iter().all(is_its_write), "{options}: {taken:?}");
@@ -138,7 +143,7 @@ fn udp_streams() {
     stream(121, 1, "--transport udp --size 64");
     stream(122, 3, "--transport udp --size 64 --variant sendmmsg");
     stream(123, 3, "--transport udp --size 64 --variant gso");
-    stream(124, 1, "--transport udp --size 150000");
+    stream_of((10, 50), 124, 1, "--transport udp --size 150000");
     stream(125, 1, "--transport udp --size 64 --variant sendmmsg --wait spin");
 }
 

@@ -252,6 +252,15 @@ impl Neighbours {
         }
     }
 
+    /// Does this side hear when this process ends?
+    fn hear_end_of(&self, peer: &Peer) -> bool {
+        #[cfg(test)]
+        if self.is_blind.load(Ordering::Relaxed) {
+            return false;
+        }
+        peer.pidfd().is_some()
+    }
+
     /// The neighbour of a prefix that has said hello.
     pub fn find(&self, prefix: GuidPrefix) -> Option<Arc<Neighbour>> {
         let is_it = |one: &&Arc<Neighbour>| one.prefix() == Some(prefix) && !one.has_parted();
@@ -375,9 +384,7 @@ impl Inner {
             return again("as many as may have connected, or of one user as may without a greeting");
         }
         let id = self.neighbours.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        let hears_end = peer.pidfd().is_some();
-        #[cfg(test)]
-        let hears_end = hears_end && !self.neighbours.is_blind.load(Ordering::Relaxed);
+        let hears_end = self.neighbours.hear_end_of(&peer);
         let neighbour = Arc::new(Neighbour {
             id,
             connection,

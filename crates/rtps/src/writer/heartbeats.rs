@@ -118,7 +118,7 @@ impl Writer {
     /// nor too late. Nor if none was wanted before: it is for what is about to be sent then, and that asks again.
     #[inline]
     pub fn may_want_heartbeat(&self, now: Time) -> bool {
-        let is_awaited = self.heartbeat_at != Time::NEVER || !self.push_queued || self.blocked;
+        let is_awaited = self.heartbeat_at != Time::NEVER || !self.queued.push || self.blocked;
         let is_set = self.heartbeat_at > now + limits::HEARTBEAT_PUT_OFF
             && self.heartbeat_at <= now + limits::HEARTBEAT_FIRST;
         is_awaited && !is_set && self.reliable

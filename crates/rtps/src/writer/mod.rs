@@ -141,12 +141,8 @@ pub struct Writer {
     pub asserted_at: Time,
     /// What has become of that promise.
     pub manual: Manual,
-    /// Its fresh changes are in the schedule.
-    pub push_queued: bool,
-    /// What it owes single readers is in the schedule.
-    pub repair_queued: bool,
-    /// What it has for readers of this participant has its turn to come.
-    pub delivery_queued: bool,
+    /// What of it has its turn to come.
+    pub queued: Queued,
     /// What it shares with its owner.
     pub link: Arc<Link>,
     reliable: bool,
@@ -229,6 +225,17 @@ pub struct Writer {
     pub(crate) expires_at: Time,
 }
 
+/// What of a writer has its turn to come.
+#[derive(Default)]
+pub struct Queued {
+    /// Its fresh changes are in the schedule.
+    pub push: bool,
+    /// So is what it owes single readers.
+    pub repair: bool,
+    /// It has more for readers of its participant.
+    pub delivery: bool,
+}
+
 impl Writer {
     /// A writer without readers.
     pub fn new(
@@ -247,9 +254,7 @@ impl Writer {
             priority: qos.transport_priority,
             asserted_at: Time(0),
             manual: Manual::default(),
-            push_queued: false,
-            repair_queued: false,
-            delivery_queued: false,
+            queued: Queued::default(),
             link: Arc::default(),
             automatic: qos.liveliness.kind == LivelinessKind::Automatic,
             by_participant: qos.liveliness.kind == LivelinessKind::ManualByParticipant,
