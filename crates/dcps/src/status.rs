@@ -57,7 +57,7 @@ status_kinds! {
     SAMPLE_LOST = 7;
     /// A sample was refused for a limit.
     SAMPLE_REJECTED = 8;
-    /// A subscriber has new data.
+    /// A subscriber has new data: DCPS's name, which no listener is told of.
     DATA_ON_READERS = 9;
     /// A reader has new data.
     DATA_AVAILABLE = 10;

@@ -10,7 +10,7 @@ use crate::entity::{
 use crate::partition::{MAX_NAME, MAX_NAMES};
 use crate::policy::{
     DurabilityService, EntityFactory, History, Liveliness, Presentation, PresentationAccessScopeKind,
-    ResourceLimits,
+    ResourceLimits, TypeConsistencyEnforcement, TypeConsistencyKind,
 };
 
 /// The longest USER_DATA, TOPIC_DATA or GROUP_DATA. *Units*: bytes. They travel in one discovery
@@ -243,13 +243,26 @@ impl DataWriterQos {
     }
 }
 
+/// Types are known by their names.
+fn types(rule: &TypeConsistencyEnforcement) -> Result<()> {
+    supported(
+        rule.kind == TypeConsistencyKind::AllowTypeCoercion,
+        "TYPE_CONSISTENCY_ENFORCEMENT DISALLOW_TYPE_COERCION, but types are known by their names only: allow it",
+    )?;
+    supported(
+        !rule.prevent_type_widening,
+        "TYPE_CONSISTENCY_ENFORCEMENT prevent_type_widening, but types are known by their names only: make it false",
+    )?;
+    supported(
+        !rule.force_type_validation,
+        "TYPE_CONSISTENCY_ENFORCEMENT force_type_validation, but types are known by their names only: make it false",
+    )
+}
+
 impl DataReaderQos {
     /// Is it at one with itself? *Errors*: `InconsistentPolicy` and `Unsupported` with what to change.
     pub fn check(&self) -> Result<()> {
-        supported(
-            !self.type_consistency.force_type_validation,
-            "TYPE_CONSISTENCY_ENFORCEMENT force_type_validation, but types are known by their names only: make it false",
-        )?;
+        types(&self.type_consistency)?;
         history(self.history, &self.resource_limits)?;
         timing(self.deadline, self.latency_budget, &self.liveliness)?;
         span("TIME_BASED_FILTER minimum_separation", self.time_based_filter, true)?;
@@ -371,6 +384,12 @@ mod tests {
         let mut reader = DataReaderQos::default();
         reader.type_consistency.force_type_validation = true;
         assert!(is_refused(reader.check(), "force_type_validation"));
+        let mut reader = DataReaderQos::default();
+        reader.type_consistency.kind = TypeConsistencyKind::DisallowTypeCoercion;
+        assert!(is_refused(reader.check(), "DISALLOW_TYPE_COERCION"));
+        let mut reader = DataReaderQos::default();
+        reader.type_consistency.prevent_type_widening = true;
+        assert!(is_refused(reader.check(), "prevent_type_widening"));
     }
 
     #[test]

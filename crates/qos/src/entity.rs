@@ -44,7 +44,7 @@ pub struct SubscriberQos {
     pub entity_factory: EntityFactory,
 }
 
-/// QoS of a Topic: what its writers and readers may start from.
+/// QoS of a Topic. Its TOPIC_DATA is announced with each of its writers and readers; they inherit none of the others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TopicQos {
     /// Bytes of the application that discovery carries.

@@ -78,7 +78,8 @@ pub struct LocalMatch {
     /// Why they do not match; `None` if they do.
     pub refused: Option<String>,
     /// The way that samples between them go now; `None` if they do not match. What finds no room on a
-    /// way past the network goes by the network, sample by sample.
+    /// way past the network goes by the network, sample by sample; so does all of a KEEP_ALL writer with
+    /// `max_samples_per_instance`.
     pub path: Option<SamplePath>,
     /// Why that is the network.
     pub why: Option<String>,

@@ -38,7 +38,8 @@ impl BuiltinData for EndpointSummary {
     }
 }
 
-/// Reads a built-in topic: keep-last 1, transient-local, without this participant's own entities.
+/// Reads a built-in topic: keep-last 1, transient-local, without this participant's own entities, and without what has come and
+/// gone between two takes.
 pub struct BuiltinReader<T> {
     participant: DomainParticipant,
     snapshot: fn(&DomainParticipant) -> Vec<T>,
@@ -80,7 +81,7 @@ impl<T: BuiltinData> BuiltinReader<T> {
 
     /// Waits until discovery has found, changed or lost something of this topic since the last take.
     ///
-    /// *Errors*: [`crate::Error::Timeout`].
+    /// *Errors*: [`crate::Error::Timeout`]; [`crate::Error::PreconditionNotMet`] from a listener.
     pub fn wait(&self, timeout: impl Into<Duration>) -> Result<()> {
         let (timeout, begun) = (timeout.into(), Instant::now());
         let in_vain = "discovery has found, changed and lost nothing since the last take";

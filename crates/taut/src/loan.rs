@@ -393,7 +393,7 @@ impl<T: DdsType + Plain> View<T> {
 }
 
 impl<T: DdsType + Plain> DataReader<T> {
-    /// Takes the next sample to look at it in place.
+    /// Takes the next sample that was not read before, to look at it in place.
     ///
     /// *Cost*: no copy and no allocation for what came from this machine or in this machine's byte order;
     /// one of each otherwise.

@@ -19,8 +19,8 @@ const MAX_NAME: usize = 255;
 
 /// A member of a domain: what makes topics, writers and readers.
 ///
-/// Clones are the same participant; it leaves the domain when the last clone, writer and reader of it
-/// is dropped. *Cost*: below 1 MiB, one thread, some 20 descriptors,
+/// Clones are the same participant; it leaves the domain when the last clone, topic, writer, reader and built-in reader of it
+/// is dropped: publishers and subscribers do not keep it. *Cost*: below 1 MiB, one thread, some 20 descriptors,
 /// and over shared memory one more for each writer and three for each other process; no allocation once all is matched.
 ///
 /// A child that is forked has the memory of its parent's participant, and no thread that drives it: it makes one of its own.
@@ -57,7 +57,7 @@ impl DomainParticipant {
         self.topic_with(name, TopicQos::default())
     }
 
-    /// A topic with QoS of its own.
+    /// A topic with QoS of its own, of which TOPIC_DATA is announced: its writers and readers inherit nothing.
     pub fn topic_with<T: DdsType>(&self, name: &str, qos: TopicQos) -> Result<Topic<T>> {
         self.topic_as(name, T::TYPE_NAME, qos)
     }
@@ -77,12 +77,12 @@ impl DomainParticipant {
         Ok(Topic::new(self.clone(), name, type_name, qos))
     }
 
-    /// A publisher, to give several writers one PARTITION or PRESENTATION.
+    /// A publisher, to give several writers one PARTITION or PRESENTATION. What is refused of its QoS is with its first writer.
     pub fn publisher(&self, qos: PublisherQos) -> Publisher {
         Publisher { executor: Arc::downgrade(&self.executor), qos, suspension: Arc::default() }
     }
 
-    /// A subscriber, to give several readers one PARTITION or PRESENTATION.
+    /// A subscriber, to give several readers one PARTITION or PRESENTATION. What is refused of its QoS is with its first reader.
     pub fn subscriber(&self, qos: SubscriberQos) -> Subscriber {
         Subscriber { executor: Arc::downgrade(&self.executor), qos }
     }

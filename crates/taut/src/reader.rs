@@ -100,12 +100,13 @@ impl<T: DdsType> DataReader<T> {
         DataReader { untyped, of: PhantomData }
     }
 
-    /// Takes the next sample, if there is one.
+    /// Takes the next sample that was not read before, if there is one (DCPS's take_next_sample). Those that were read stay until
+    /// [`DataReader::take`].
     pub fn take_next(&self) -> Result<Option<Sample<T>>> {
         take_next(&self.untyped.executor, &self.untyped.door, 0)
     }
 
-    /// Takes the next sample into a value, whose strings and sequences keep their memory. It keeps what it has
+    /// Takes the next sample that was not read before into a value, whose strings and sequences keep their memory. It keeps what it has
     /// if the sample has no data. Of one that is none of the type, which is passed over, parts may be left in it.
     ///
     /// *Cost*: one copy; allocates for what has grown only.
@@ -146,8 +147,9 @@ impl<T: DdsType> DataReader<T> {
         Ok(self.untyped.read(selection)?.into_iter().filter_map(decode_sample).collect())
     }
 
-    /// Waits until there is a sample that was not read. It looks for up to `Config::spin` first, if samples come
-    /// from this machine; then this thread drives the participant while it sleeps.
+    /// Waits until there is a sample that was not read. It looks for `Config::spin` first, up to three times that where waits
+    /// follow close upon each other, as long as looks find something; then it sleeps, and drives the participant meanwhile unless
+    /// another thread does or all its writers are in this process.
     ///
     /// *Errors*: [`crate::Error::Timeout`], whose text says why no writer has matched, if none has after 100 ms or more, and else
     /// where that is to be seen;
@@ -191,6 +193,7 @@ impl<T: DdsType> DataReader<T> {
     ///
     /// *Errors*: [`taut_base::Error::BadParameter`] for a key that its type forbids.
     pub fn lookup_instance(&self, of: &T) -> Result<Option<InstanceHandle>> {
+        self.untyped.executor.may_use()?;
         let hash = taut_cdr::key_hash(of, HANDLES).map_err(refused::<T>)?;
         Ok(self.untyped.side_status(|side| side.cache.lookup_instance(instance_handle(hash))))
     }

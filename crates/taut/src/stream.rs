@@ -12,7 +12,7 @@ use taut_exec::{Waits, to_log};
 use crate::reader::{DataReader, Sample, take_next};
 use crate::untyped_reader::UntypedReader;
 
-/// Takes one sample after the other. To poll or to await it does not drive the participant: with
+/// Takes one sample after the other that was not read before. To poll or to await it does not drive the participant: with
 /// [`crate::Driver::Inline`] a thread that calls [`crate::DomainParticipant::run_once`], or waits, brings what it awaits.
 ///
 /// It ends where it would wait within a listener, whose thread would have to bring

@@ -21,7 +21,8 @@ use crate::untyped_writer::{Tools, UntypedWriter};
 ///
 /// When it is dropped, its instances end: they are disposed of and unregistered, or, without
 /// `autodispose_unregistered_instances`, unregistered only. A RELIABLE writer then waits up to `max_blocking_time`, at most
-/// a second in all, for its readers' acknowledgements; for a second after that no other one waits for a participant that has
+/// a second in all, for its readers' acknowledgements, and any writer for what it has written to be sent to readers that
+/// acknowledge nothing; for a second after that no other one waits for a participant that has
 /// not answered meanwhile. It knows up to `max_instances` of its instances, 65,536 if that
 /// is not said; of others readers see that they have no writers.
 ///
@@ -44,7 +45,8 @@ impl<T: DdsType> DataWriter<T> {
     /// [`Error::OutOfResources`] for a new instance beyond `max_instances`, or beyond `max_samples` of a durable KEEP_LAST
     /// writer that holds no more than the last sample of each, or beyond the limits of a durable KEEP_ALL writer without a
     /// LIFESPAN, whose samples never go; [`Error::BadParameter`] for a value its type
-    /// forbids, and for more than 1 GiB, serialized.
+    /// forbids, and for more than 1 GiB, serialized; [`Error::PreconditionNotMet`] where it would have to wait within a listener,
+    /// and in the child of a fork.
     pub fn write(&self, sample: &T) -> Result<()> {
         self.publish(ChangeKind::Alive, sample, Moment::now(), true)
     }
@@ -61,7 +63,8 @@ impl<T: DdsType> DataWriter<T> {
         self.publish(ChangeKind::Alive, sample, timestamp.into(), true)
     }
 
-    /// Writes a sample if it can do so at once. *Errors*: [`Error::Timeout`] if it would have to wait.
+    /// Writes a sample if it can do so at once. *Errors*: as [`DataWriter::write`], and [`Error::Timeout`], whose text names no
+    /// reader, if it would have to wait for readers.
     pub fn try_write(&self, sample: &T) -> Result<()> {
         self.publish(ChangeKind::Alive, sample, Moment::now(), false)
     }
@@ -233,7 +236,10 @@ impl<T: DdsType> DataWriter<T> {
         self.untyped.wait_matched_count(count, timeout.into())
     }
 
-    /// Waits until all matched reliable readers have acknowledged all that was written.
+    /// Waits until all matched reliable readers have acknowledged all that was written; a BEST_EFFORT writer waits for nobody.
+    ///
+    /// *Errors*: [`Error::Timeout`], whose text names the reader that is furthest behind; [`Error::PreconditionNotMet`] from a
+    /// listener.
     pub fn wait_for_acknowledgments(&self, timeout: impl Into<Duration>) -> Result<()> {
         self.untyped.wait_for_acknowledgments(timeout.into())
     }

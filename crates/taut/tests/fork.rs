@@ -165,7 +165,8 @@ fn each_call_of_a_child_says_that_it_is_forked() {
     let topic = participant.topic::<Note>("Calls").unwrap();
     let (writer, reader) = (topic.writer(qos()).unwrap(), topic.reader(qos()).unwrap());
     let filtered = topic.filtered("Some", "n > %0", &["3"]).unwrap();
-    let keyed = participant.topic::<Keyed>("Keyed").unwrap().writer(qos()).unwrap();
+    let of_keyed = participant.topic::<Keyed>("Keyed").unwrap();
+    let (keyed, knows) = (of_keyed.writer(qos()).unwrap(), of_keyed.reader(qos()).unwrap());
     keyed.write(&Keyed { n: 1 }).unwrap();
     let publisher = participant.publisher(PublisherQos::default());
     let subscriber = participant.subscriber(SubscriberQos::default());
@@ -184,6 +185,7 @@ fn each_call_of_a_child_says_that_it_is_forked() {
             ("resume_publications", is_told(publisher.resume_publications())),
             ("write_with_timestamp", is_told(writer.write_with_timestamp(&note(1), at))),
             ("register_instance", is_told(keyed.register_instance(&Keyed { n: 2 }))),
+            ("lookup_instance", is_told(knows.lookup_instance(&Keyed { n: 1 }))),
             ("unregister_instance", is_told(keyed.unregister_instance(&Keyed { n: 1 }))),
             ("dispose", is_told(keyed.dispose(&Keyed { n: 1 }))),
             ("a writer's wait_matched", is_told(writer.wait_matched_count(2, FOR_EVER))),

@@ -284,6 +284,20 @@ fn a_reader_that_asks_for_the_highest_scope_that_is_offered_is_content_with_any(
     assert!(data.qos.presentation.ordered_access);
 }
 
+/// Its kinds are counted from 1 on.
+#[test]
+fn a_reader_of_opendds_with_a_type_consistency_of_its_own_is_known() {
+    let bytes = payload(Endian::Little, |list| {
+        list.put_guid(pid::ENDPOINT_GUID, reader_guid());
+        list.put_string(pid::TOPIC_NAME, "topic");
+        list.put_string(pid::TYPE_NAME, "type");
+        list.put(pid::TYPE_CONSISTENCY_ENFORCEMENT, |out| out.put_bytes(&[2, 0, 1, 1, 1, 0, 0, 0]));
+    });
+    let rule = EndpointData::parse(&bytes, false, VendorId::OPENDDS).unwrap().qos.type_consistency;
+    assert_eq!(rule.kind, TypeConsistencyKind::AllowTypeCoercion);
+    assert!(rule.ignore_member_names);
+}
+
 #[test]
 fn values_that_cannot_be() {
     let long = "x".repeat(257);

@@ -529,8 +529,9 @@ impl Participant {
             // Partitions are meant to separate: DCPS 1.4 §2.2.3.13 calls for no status.
             Refusal::Partition { .. } => {}
         }
-        if self.database.refusals.len() < limits::ENDPOINTS_PER_PEER {
-            self.database.refusals.insert(key, refusal);
+        let refusals = &mut self.database.refusals;
+        if refusals.len() < limits::ENDPOINTS_PER_PEER || refusals.contains_key(&key) {
+            refusals.insert(key, refusal);
         } else {
             bump(&mut self.counters.too_many_endpoints);
         }

@@ -119,7 +119,9 @@ fn read_representation(value: &mut Cursor<'_>) -> Result<Vec<DataRepresentationI
 }
 
 fn read_type_consistency(value: &mut Cursor<'_>) -> Result<TypeConsistencyEnforcement, WireError> {
-    let kind = TypeConsistencyKind::from_wire(i32::from(value.u16()?)).ok_or(WireError::BadParameter)?;
+    // OpenDDS counts kinds from 1 on. Nothing here depends on which it is, and nobody is to be unknown for it.
+    let kind = TypeConsistencyKind::from_wire(i32::from(value.u16()?));
+    let kind = kind.unwrap_or(TypeConsistencyKind::AllowTypeCoercion);
     // XTypes 1.1 has the kind alone: 2 bytes and 2 of padding.
     if value.remaining() < 5 {
         return Ok(TypeConsistencyEnforcement { kind, ..TypeConsistencyEnforcement::default() });
