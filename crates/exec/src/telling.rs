@@ -111,7 +111,7 @@ impl Inner {
         }
     }
 
-    /// Has whoever drives tell listeners what they have left, after a step; with the inline driver that may be whoever calls next.
+    /// Has whoever drives tell listeners what they have left, after a step.
     #[inline]
     pub fn leave_for_later(&self, left: Leftover) {
         if !left.is_empty() {
@@ -125,15 +125,6 @@ impl Inner {
         left.drain(..).for_each(|(entity, kinds)| core.participant.tell(entity, kinds));
         *self.leftover.lock() = left;
         self.leave_to_driver(core);
-    }
-
-    fn leave_to_driver(&self, core: MutexGuard<'_, Core>) {
-        self.role.leave_untold();
-        self.let_go(core, true);
-        // Who has given the role back before has not seen that.
-        if !self.role.is_served() {
-            self.call_background();
-        }
     }
 
     /// Runs what was left for the holder of the token when it was given back. Returns whether there is news of it, which

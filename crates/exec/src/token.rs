@@ -128,13 +128,19 @@ impl Inner {
 
     /// Gives the token back and leaves what there is to tell to whoever drives, who is woken for it.
     fn leave_news(&self, core: MutexGuard<'_, Core>) -> bool {
+        let woke = self.leave_to_driver(core);
+        if self.is_inline && !self.role.is_served() {
+            return self.finish(self.token());
+        }
+        woke
+    }
+
+    /// The same where the caller is not to tell it, whoever drives: with the inline driver that may be whoever calls next.
+    pub fn leave_to_driver(&self, core: MutexGuard<'_, Core>) -> bool {
         self.role.leave_untold();
         let woke = self.let_go(core, true);
         // Who has given the role back before has not seen that.
         if !self.role.is_served() {
-            if self.is_inline {
-                return self.finish(self.token());
-            }
             self.call_background();
         }
         woke

@@ -59,6 +59,13 @@ impl Lower {
     }
 }
 
+/// What of it is to be received from: sockets, queues, a device.
+#[inline]
+fn ends(readable: &Readable) -> impl Iterator<Item = usize> {
+    let sources = readable.sources().iter().filter(|source| **source < HOSTS);
+    sources.filter_map(|source| usize::try_from(*source).ok())
+}
+
 /// For how long who is about to sleep looks.
 enum Look {
     /// As long as that helps as a rule, and something is due then.
@@ -601,8 +608,7 @@ impl Inner {
         if has_critical {
             self.receive_critical(core, readable);
         }
-        for source in readable.sources() {
-            let Some(index) = usize::try_from(*source).ok().filter(|_| *source < HOSTS) else { continue };
+        for index in ends(readable) {
             match core.port.traffic(index) {
                 Some(Traffic::User) if has_critical && core.port.is_critical(index) => {}
                 Some(Traffic::User) => self.take_user_from(core, index),
@@ -618,9 +624,8 @@ impl Inner {
     fn receive_meta(&self, core: &mut MutexGuard<'_, Core>, readable: &Readable) -> bool {
         let last = core.last_meta;
         for is_behind in [true, false] {
-            for source in readable.sources() {
-                let Some(index) = usize::try_from(*source).ok().filter(|_| *source < HOSTS) else { continue };
-                if (index > last) != is_behind || core.port.traffic(index) != Some(Traffic::Meta) {
+            for index in ends(readable).filter(|index| (*index > last) == is_behind) {
+                if core.port.traffic(index).is_none_or(|traffic| traffic == Traffic::User) {
                     continue;
                 }
                 core.last_meta = index;

@@ -74,6 +74,15 @@ fn writer_payload(endian: Endian, fill: impl FnOnce(&mut ParameterListWriter<'_>
     })
 }
 
+fn reader_payload(fill: impl FnOnce(&mut ParameterListWriter<'_>)) -> Vec<u8> {
+    payload(Endian::Little, |list| {
+        list.put_guid(pid::ENDPOINT_GUID, reader_guid());
+        list.put_string(pid::TOPIC_NAME, "topic");
+        list.put_string(pid::TYPE_NAME, "type");
+        fill(list);
+    })
+}
+
 #[test]
 fn participant_round_trip() {
     for data in [participant(), ParticipantData { guid_prefix: PREFIX, ..ParticipantData::default() }] {
@@ -100,11 +109,7 @@ fn big_endian_and_defaults() {
     assert_eq!(data.qos.ownership_strength, 9, "known with the must-understand bit, too");
     assert_eq!(data.qos.reliability.kind, ReliabilityKind::Reliable, "a writer's default");
     assert_eq!(data.topic_name, "topic");
-    let bytes = payload(Endian::Little, |list| {
-        list.put_guid(pid::ENDPOINT_GUID, reader_guid());
-        list.put_string(pid::TOPIC_NAME, "topic");
-        list.put_string(pid::TYPE_NAME, "type");
-    });
+    let bytes = reader_payload(|_| ());
     let data = EndpointData::parse(&bytes, false, CYCLONE).unwrap();
     assert_eq!(data.qos, EndpointQos::default_reader());
     assert_eq!(data.qos.reliability.kind, ReliabilityKind::BestEffort, "a reader's default");
@@ -273,10 +278,7 @@ fn implausible_or_too_many_locators() {
 
 #[test]
 fn a_reader_that_asks_for_the_highest_scope_that_is_offered_is_content_with_any() {
-    let bytes = payload(Endian::Little, |list| {
-        list.put_guid(pid::ENDPOINT_GUID, reader_guid());
-        list.put_string(pid::TOPIC_NAME, "topic");
-        list.put_string(pid::TYPE_NAME, "type");
+    let bytes = reader_payload(|list| {
         list.put(pid::PRESENTATION, |out| out.put_bytes(&[3, 0, 0, 0, 0, 1, 0, 0]));
     });
     let data = EndpointData::parse(&bytes, false, VendorId([1, 1])).unwrap();
@@ -287,10 +289,7 @@ fn a_reader_that_asks_for_the_highest_scope_that_is_offered_is_content_with_any(
 /// Its kinds are counted from 1 on.
 #[test]
 fn a_reader_of_opendds_with_a_type_consistency_of_its_own_is_known() {
-    let bytes = payload(Endian::Little, |list| {
-        list.put_guid(pid::ENDPOINT_GUID, reader_guid());
-        list.put_string(pid::TOPIC_NAME, "topic");
-        list.put_string(pid::TYPE_NAME, "type");
+    let bytes = reader_payload(|list| {
         list.put(pid::TYPE_CONSISTENCY_ENFORCEMENT, |out| out.put_bytes(&[2, 0, 1, 1, 1, 0, 0, 0]));
     });
     let rule = EndpointData::parse(&bytes, false, VendorId::OPENDDS).unwrap().qos.type_consistency;
