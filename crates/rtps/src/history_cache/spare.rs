@@ -2,9 +2,10 @@
 //!
 //! Any instance gives its older changes, as long as one remains for it; one that the writer has unregistered gives all.
 //! What is given up goes as what KEEP_LAST no longer keeps does: it may have to be sent first, and counts no more. Must
-//! never give up the last change of an instance that its writer has not unregistered.
+//! never give up the last change of an instance that its writer has not unregistered, nor that it has before all have
+//! heard so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use taut_base::{InstanceHandle, SequenceNumber};
 
@@ -20,6 +21,9 @@ pub(super) struct Spare {
     older: BTreeMap<SequenceNumber, InstanceHandle>,
     /// Those by which the writer unregistered their instance, and that none follows.
     ended: BTreeMap<SequenceNumber, InstanceHandle>,
+    /// Of those that are given up, what not all have heard yet. It counts no more, and is no more than is kept: a
+    /// reader that has missed it would know its instance as alive for good.
+    owed: BTreeSet<SequenceNumber>,
 }
 
 impl Spare {
@@ -54,14 +58,15 @@ impl HistoryCache {
     pub(crate) fn limit(&mut self, max_samples: usize) {
         self.depth = self.depth.map(|depth| depth.min(max_samples));
         if self.counted {
-            let (older, ended) = (BTreeMap::new(), BTreeMap::new());
-            self.spare = Some(Spare { most: max_samples, kept: 0, older, ended });
+            let (older, ended, owed) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+            self.spare = Some(Spare { most: max_samples, kept: 0, older, ended, owed });
         }
     }
 
     /// May one more change of an instance be kept? What that takes is given up. All readers have acknowledged what is up to
     /// `acked`.
     pub(crate) fn make_room(&mut self, instance: InstanceHandle, acked: SequenceNumber) -> bool {
+        self.let_go_of_heard(acked);
         while let Some(spare) = &self.spare {
             // At its depth the instance makes room itself.
             let replaces = self.depth.is_some_and(|depth| self.len_of(instance) >= depth);
@@ -85,25 +90,40 @@ impl HistoryCache {
         let heard = end.filter(|(number, _)| *number <= acked);
         // The oldest of all that are followed is the first of its instance.
         if heard.is_none() && (oldest.is_some() || self.len_of(instance) > 0) {
-            return self.give_up_first_of(oldest.unwrap_or(instance));
+            return self.give_up_first_of(oldest.unwrap_or(instance), acked);
         }
         let Some((_, ended)) = end else { return false };
         // None of it without its end: it would seem to be alive.
-        while self.give_up_first_of(ended) {}
+        while self.give_up_first_of(ended, acked) {}
+        self.let_go_of_heard(acked);
         true
     }
 
-    fn give_up_first_of(&mut self, instance: InstanceHandle) -> bool {
+    /// Ends that all have heard by now are held no longer, nor are more of the others than changes may be kept.
+    fn let_go_of_heard(&mut self, acked: SequenceNumber) {
+        let Some(Spare { owed, most, .. }) = &mut self.spare else { return };
+        while let Some(first) = owed.first().copied()
+            && (first <= acked || owed.len() > *most)
+        {
+            owed.pop_first();
+            self.over.push_back(first);
+        }
+    }
+
+    fn give_up_first_of(&mut self, instance: InstanceHandle, acked: SequenceNumber) -> bool {
         let Some(numbers) = self.instances.get_mut(&instance) else { return false };
-        let first = numbers.pop_front();
+        let Some(first) = numbers.pop_front() else { return false };
         if numbers.is_empty() {
             self.instances.remove(&instance);
         }
-        self.over.extend(first);
-        if let (Some(spare), Some(first)) = (&mut self.spare, first) {
+        match self.spare.as_mut().filter(|spare| first > acked && spare.ended.contains_key(&first)) {
+            Some(spare) => _ = spare.owed.insert(first),
+            None => self.over.push_back(first),
+        }
+        if let Some(spare) = &mut self.spare {
             spare.forget(first);
         }
-        first.is_some()
+        true
     }
 }
 
@@ -178,12 +198,30 @@ mod tests {
         assert!(rig.put(4, ChangeKind::Alive));
         assert_eq!(rig.numbers(), [3, 5, 6, 7]);
         [5, 6].iter().for_each(|of| assert!(rig.put(*of, ChangeKind::Alive)));
-        assert_eq!(rig.numbers(), [5, 7, 8, 9]);
+        assert_eq!(rig.numbers(), [5, 6, 7, 8, 9], "and then it only waits to be heard");
+        rig.acked = SequenceNumber(6);
+        assert!(rig.put(6, ChangeKind::Alive));
+        assert_eq!(rig.numbers(), [5, 7, 8, 10]);
+        rig.acked = ALL;
         assert!(!rig.put(7, ChangeKind::Alive));
         assert!(!rig.put(7, ChangeKind::NotAliveUnregistered), "but an end is always told");
-        assert_eq!(rig.numbers(), [5, 7, 8, 9, 10]);
+        assert_eq!(rig.numbers(), [5, 7, 8, 10, 11]);
         assert!(!rig.put(8, ChangeKind::Alive));
-        assert_eq!(rig.numbers(), [5, 7, 8, 9], "and is the first to go");
+        assert_eq!(rig.numbers(), [5, 7, 8, 10], "and is the first to go");
+    }
+
+    #[test]
+    fn no_more_ends_wait_to_be_heard_than_samples_are_kept() {
+        let mut rig = Rig::new(1, 2);
+        rig.acked = SequenceNumber(0);
+        [1, 2].iter().for_each(|of| assert!(rig.put(*of, ChangeKind::Alive)));
+        for of in 3..10 {
+            assert!(!rig.put(of, ChangeKind::NotAliveUnregistered), "it is told all the same");
+        }
+        assert_eq!(rig.numbers(), [1, 2, 7, 8, 9], "two that wait, and the last one");
+        rig.acked = SequenceNumber(8);
+        assert!(rig.put(1, ChangeKind::Alive));
+        assert_eq!(rig.numbers(), [2, 9, 10], "the others were heard, and the last one waits");
     }
 
     #[test]
@@ -193,6 +231,7 @@ mod tests {
             let (depth, most) = (1 + rng.below(3) as u32, 3 + rng.below(5) as usize);
             let mut rig = Rig::new(depth, most);
             let mut newest = std::collections::BTreeMap::new();
+            rig.acked = SequenceNumber(0);
             for _ in 0..100 {
                 let kind = match rng.below(8) {
                     0 => ChangeKind::NotAliveUnregistered,
@@ -200,7 +239,7 @@ mod tests {
                     _ => ChangeKind::Alive,
                 };
                 let instance = rng.below(9) as u8;
-                rig.acked = SequenceNumber(rig.last - rng.below(4) as i64);
+                rig.acked = rig.acked.max(SequenceNumber(rig.last - rng.below(4) as i64));
                 let has_room = rig.put(instance, kind);
                 if has_room || kind.unregisters() {
                     newest.insert(instance, (rig.last, kind));
@@ -213,13 +252,18 @@ mod tests {
                     newest.retain(|_, (number, _)| *number != first.0);
                 }
                 let held = rig.numbers();
-                assert!(held.len() <= most || kind.unregisters(), "{held:?}");
-                for (number, kind) in newest.values() {
-                    assert!(kind.unregisters() || held.contains(number), "{number} of {held:?}");
-                }
                 let Some(spare) = &rig.cache.spare else { panic!("it has no limit") };
+                let owed: Vec<i64> =
+                    spare.owed.iter().map(|number| number.0).filter(|n| held.contains(n)).collect();
+                let kept = held.len() - owed.len();
+                assert!(kept <= most && owed.len() <= most || kind.unregisters(), "{held:?}");
+                let has_room_for_ends = spare.owed.len() < most;
+                for (number, kind) in newest.values() {
+                    let is_heard = *number <= rig.acked.0 || !has_room_for_ends;
+                    assert!(kind.unregisters() && is_heard || held.contains(number), "{number} of {held:?}");
+                }
                 let of_instances = rig.cache.instances.values().map(VecDeque::len);
-                assert_eq!((spare.kept, of_instances.sum()), (held.len(), held.len()));
+                assert_eq!((spare.kept, of_instances.sum()), (kept, kept));
                 let mut numbers = spare.older.keys().chain(spare.ended.keys());
                 assert!(numbers.all(|number| held.contains(&number.0)));
             }
