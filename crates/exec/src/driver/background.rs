@@ -10,6 +10,7 @@ use nix::sys::prctl;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use taut_base::{Error, Result};
 
+use crate::clock::monotonic_now;
 use crate::config::{Driver, ExecutorConfig};
 use crate::driver::driving::Driving;
 use crate::driver::role::GRACE;
@@ -179,15 +180,17 @@ fn run(inner: &Inner) {
     }
 }
 
-/// Waits until nobody has driven for a while, or it is called. While users come and go it looks now and then, [`GRACE`];
-/// while one user's wait goes on it sleeps until that user wakes it.
+/// Waits until nobody has driven for a while, something is due that nobody does, or it is called. While users come and go it
+/// looks now and then, [`GRACE`]; while one user's wait goes on it sleeps until that user wakes it.
 fn stand_by(inner: &Inner) {
     let mut seen = None;
-    let mut grace = GRACE.0;
+    let mut pause = Pause::default();
     while !inner.closing.load(Ordering::SeqCst) {
         let (called, look) = inner.role.look_when_called();
         let (free, user, _) = look;
-        if free && !inner.role.is_wanted() && (called || seen == Some(look)) {
+        let due = inner.holding.due();
+        let is_left = || called || seen == Some(look) || seen.is_some() && due <= monotonic_now();
+        if free && !inner.role.is_wanted() && is_left() {
             return;
         }
         if seen == Some(look) && user {
@@ -196,19 +199,35 @@ fn stand_by(inner: &Inner) {
                     thread::park();
                 }
             });
-            (seen, grace) = (None, GRACE.0);
+            (seen, pause) = (None, Pause::default());
             continue;
         }
         let moved = seen.map_or(0, |(_, _, before)| look.2.wrapping_sub(before));
-        if seen.is_some() {
-            grace = (grace * 2).min(GRACE.1);
-        }
         seen = Some(look);
-        if moved < BUSY {
-            thread::park_timeout(grace);
-        } else {
-            park_loosely(grace);
+        match pause.next(inner.hooks.is_any(), moved, due.since(monotonic_now())) {
+            (pause, false) => thread::park_timeout(pause),
+            (pause, true) => park_loosely(pause),
         }
+    }
+}
+
+/// The pauses between looks, by how many there were.
+#[derive(Default)]
+struct Pause {
+    looks: u32,
+}
+
+impl Pause {
+    /// How long until the next look, and may it be somewhat later? By whether anybody is to be told who does not drive, how
+    /// often the role has changed since the last look, and in how long something is due.
+    fn next(&mut self, is_listened_to: bool, moved: u32, due_in: taut_base::Duration) -> (Duration, bool) {
+        let grown = GRACE.0.saturating_mul(1 << self.looks.min(8)).min(GRACE.1);
+        self.looks = self.looks.saturating_add(1);
+        let grace = if is_listened_to { GRACE.0 } else { grown };
+        // What is overdue at this look a user does, who is there.
+        let due_in = Duration::from_nanos(u64::try_from(due_in.0).unwrap_or(0));
+        let pause = if due_in.is_zero() { grace } else { grace.min(due_in) };
+        (pause, pause == grown && moved >= BUSY && !is_listened_to)
     }
 }
 
@@ -220,4 +239,33 @@ fn park_loosely(time: Duration) {
     thread::park_timeout(time);
     // The thread's own again.
     let _ = prctl::set_timerslack(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEVER: taut_base::Duration = taut_base::Duration::from_secs(3_600);
+
+    fn pauses(is_listened_to: bool) -> Vec<u128> {
+        let mut pause = Pause::default();
+        (0..5).map(|_| pause.next(is_listened_to, BUSY, NEVER).0.as_millis()).collect()
+    }
+
+    #[test]
+    fn who_listens_is_not_left_waiting_as_who_drives_is() {
+        assert_eq!(pauses(false), [1, 2, 4, 8, 8]);
+        assert_eq!(pauses(true), [1; 5]);
+    }
+
+    #[test]
+    fn a_look_comes_when_something_is_due() {
+        let mut pause = Pause::default();
+        let busy = |due_in| Pause { looks: 9 }.next(false, BUSY, due_in);
+        assert_eq!(busy(NEVER), (GRACE.1, true));
+        assert_eq!(busy(taut_base::Duration::from_millis(3)), (Duration::from_millis(3), false));
+        // What is overdue is a user's, who comes and goes.
+        assert_eq!(busy(taut_base::Duration(-1)), (GRACE.1, true));
+        assert_eq!(pause.next(false, 0, taut_base::Duration::from_millis(3)), (GRACE.0, false));
+    }
 }
