@@ -173,6 +173,9 @@ pub const ENDPOINTS_PER_PEER: usize = 16_384;
 /// Endpoints of all peers; those that have answered nothing yet have half of that. Lower and a domain has fewer, higher and
 /// who makes up peers takes more memory, some 1 kB for each.
 pub const ENDPOINTS: usize = 262_144;
+/// Reasons why endpoints do not match; of more, who has most of them gives some up. Lower tells fewer, higher has who makes up
+/// endpoints take more memory, some 200 B for each.
+pub const REFUSALS: usize = 16_384;
 /// Endpoints that a peer names, matches of them, and events that come of both, in one step. Lower costs a step for each, with a
 /// look for samples behind it, higher makes a step longer that samples may wait for: a match takes some 10 us.
 pub const INBOX_STEP: usize = 16;

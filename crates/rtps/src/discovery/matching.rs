@@ -28,7 +28,11 @@ const ASKED_FROM_ZERO: [VendorId; 2] = [VendorId::FAST_DDS, VendorId::CONNEXT];
 const NEEDS_NO_POSITIVE_ACKS: VendorId = VendorId::FAST_DDS;
 
 /// May a writer and a reader of one topic talk to each other?
-fn check(writer: &EndpointData, reader: &EndpointData, local_is_writer: bool) -> Result<(), Refusal> {
+fn check(
+    writer: &Arc<EndpointData>,
+    reader: &Arc<EndpointData>,
+    local_is_writer: bool,
+) -> Result<(), Refusal> {
     fn ours_first<T>(local_is_writer: bool, writer: T, reader: T) -> (T, T) {
         if local_is_writer { (writer, reader) } else { (reader, writer) }
     }
@@ -40,8 +44,7 @@ fn check(writer: &EndpointData, reader: &EndpointData, local_is_writer: bool) ->
         return Err(Refusal::Key);
     }
     if !partitions_match(&writer.qos.partition, &reader.qos.partition) {
-        let (local, remote) =
-            ours_first(local_is_writer, writer.qos.partition.clone(), reader.qos.partition.clone());
+        let (local, remote) = ours_first(local_is_writer, Arc::clone(writer), Arc::clone(reader));
         return Err(Refusal::Partition { local, remote });
     }
     let why = incompatible(&writer.qos, &reader.qos);
@@ -206,7 +209,7 @@ impl Participant {
                 self.find_endpoint(now, local, remote);
             }
             (Ok(()), false) => {
-                self.database.refusals.remove(&(remote, local));
+                self.database.refusals.remove(remote, local);
                 self.database.matches.insert(local, remote);
                 match kind {
                     LocalKind::Writer(index) => self.match_reader(now, index, &theirs),
@@ -507,8 +510,8 @@ impl Participant {
 
     /// Notes why two endpoints do not match, once, and tells the layer above.
     fn refuse(&mut self, kind: LocalKind, ours: &EndpointData, theirs: &EndpointData, refusal: Refusal) {
-        let key = (theirs.guid, ours.guid.entity);
-        if self.database.refusals.get(&key) == Some(&refusal) {
+        let (remote, local) = (theirs.guid, ours.guid.entity);
+        if self.database.refusals.get(remote, local) == Some(&refusal) {
             return;
         }
         match &refusal {
@@ -529,10 +532,7 @@ impl Participant {
             // Partitions are meant to separate: DCPS 1.4 §2.2.3.13 calls for no status.
             Refusal::Partition { .. } => {}
         }
-        let refusals = &mut self.database.refusals;
-        if refusals.len() < limits::ENDPOINTS_PER_PEER || refusals.contains_key(&key) {
-            refusals.insert(key, refusal);
-        } else {
+        if !self.database.refusals.insert(remote, local, refusal) {
             bump(&mut self.counters.too_many_endpoints);
         }
     }

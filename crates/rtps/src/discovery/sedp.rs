@@ -186,7 +186,7 @@ impl Participant {
         self.unmatched.retain(|unmatched| unmatched.local != entity);
         while self.part_more(entity) {}
         let guid = Guid::new(self.config.guid_prefix, entity);
-        self.database.refusals.retain(|(remote, local), _| *local != entity && *remote != guid);
+        self.database.refusals.remove_local(guid);
         let mut key = Vec::new();
         EndpointData::write_key(guid, &mut key);
         self.publish(now, guid, ChangeKind::NotAliveDisposedUnregistered, Bytes::from(key), sink);
@@ -349,9 +349,7 @@ impl Participant {
         }
         let matched: Vec<EntityId> = self.database.matches.of_remote(guid).collect();
         matched.into_iter().for_each(|local| self.unmatch(local, guid));
-        let (first, last) = ((guid, EntityId::UNKNOWN), (guid, EntityId([u8::MAX; 4])));
-        let refused: Vec<_> = self.database.refusals.range(first..=last).map(|(key, _)| *key).collect();
-        refused.iter().for_each(|key| drop(self.database.refusals.remove(key)));
+        self.database.refusals.remove_remote(guid);
         self.push_event(Event::EndpointLost(guid));
     }
 }

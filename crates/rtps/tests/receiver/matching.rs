@@ -2,8 +2,8 @@
 
 use taut_base::{Duration, EntityId, Guid, Time, VendorId};
 use taut_port::Loopback;
-use taut_qos::{EndpointQos, History, PolicyId, ReliabilityKind};
-use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
+use taut_qos::{EndpointQos, History, OwnershipKind, PolicyId, ReliabilityKind};
+use taut_rtps::discovery::{EndpointData, ParticipantData, Refusal, builtin_endpoint};
 use taut_rtps::{EndpointConfig, Event, Offer, Participant, ReaderIndex, Sink, TxClass, limits};
 use taut_wire::{Header, Submessage, Submessages, pid};
 
@@ -189,4 +189,25 @@ fn who_takes_liveliness_without_acknowledging_is_not_asked_for_it() {
     assert!((6..=8).contains(&assertions), "three in each lease: {assertions}");
     assert_eq!(heartbeats, 0, "nobody answers them");
     assert!(liveliness_sent_to(0).1 > 10, "one that is to acknowledge is asked for it");
+}
+
+#[test]
+fn where_there_is_no_room_for_reasons_a_pair_has_its_last_one() {
+    let mut participant = participant();
+    reader_of(&mut participant, "Topic", ReliabilityKind::BestEffort);
+    participant.on_frame(Time(0), &announcement(), &mut Nowhere);
+    let why = |participant: &Participant, key| {
+        let guid = Guid::new(OTHER, EntityId::user(key, true, false));
+        participant.database().refusals().find(|(_, remote, _)| *remote == guid).map(|(.., why)| why.clone())
+    };
+    let most = u32::try_from(limits::REFUSALS).unwrap();
+    for (number, key) in (1..).zip(1..=most) {
+        let said = publication(number, key, "Topic", |qos| qos.partition = vec!["office".into()]);
+        participant.on_frame(Time(0), &said, &mut Nowhere);
+    }
+    assert!(matches!(why(&participant, most), Some(Refusal::Partition { .. })));
+    let said = publication(i64::from(most) + 1, 7, "Topic", |qos| qos.ownership = OwnershipKind::Exclusive);
+    participant.on_frame(Time(0), &said, &mut Nowhere);
+    assert!(matches!(why(&participant, 7), Some(Refusal::Qos(_))));
+    assert_eq!(participant.database().refusals().count(), limits::REFUSALS);
 }
