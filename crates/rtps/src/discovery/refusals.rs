@@ -37,6 +37,8 @@ pub enum Refusal {
         /// The other one.
         remote: Arc<EndpointData>,
     },
+    /// More of PARTITION would have to be compared than [`taut_qos::MAX_WORK`].
+    PartitionTooLong,
     /// QoS policies that contradict each other, each with both values.
     Qos(Vec<Incompatibility>),
 }
@@ -52,6 +54,9 @@ impl fmt::Display for Refusal {
             Refusal::Partition { local, remote } => {
                 let [local, remote] = [local, remote].map(|data| Partitions(&data.qos.partition));
                 write!(f, "partition: here {local}, there {remote}")
+            }
+            Refusal::PartitionTooLong => {
+                f.write_str("partition: the patterns take too long to compare: make them fewer or shorter")
             }
             Refusal::Qos(why) => {
                 for (n, policy) in why.iter().enumerate() {

@@ -247,9 +247,11 @@ impl Participant {
     }
 
     /// Handles what has come for the built-in readers; [`Timer::Inbox`] goes on. One datagram may name a thousand endpoints, and
-    /// each may match all there are here. *Cost*: so many endpoints and as many matches, or events of both.
+    /// each may match all there are here. *Cost*: so many endpoints and as many matches, or events of both; fewer after
+    /// [`limits::COMPARED_STEP`].
     #[inline(never)]
     pub(crate) fn handle_inbox(&mut self, now: Time, count: usize) {
+        self.compared = 0;
         let most = self.events.len().saturating_add(count);
         let (mut endpoints, mut matches) = (0..count, 0..count);
         while self.match_some(now, |of| of.events.len() < most && matches.next().is_some())
@@ -265,7 +267,9 @@ impl Participant {
         if self.inbox.is_to_be_filled() {
             self.fill_inbox();
         }
-        self.found.waits = !self.inbox.is_empty() || self.found.is_any_left();
+        // After a long comparison, what more comes with this step waits for the next one.
+        let is_used_up = self.compared >= limits::COMPARED_STEP;
+        self.found.waits = !self.inbox.is_empty() || self.found.is_any_left() || is_used_up;
         if self.found.waits {
             self.timers.set(now, Timer::Inbox);
         }

@@ -2,7 +2,7 @@
 
 use taut_base::{Duration, EntityId, Guid, Time, VendorId};
 use taut_port::Loopback;
-use taut_qos::{EndpointQos, History, OwnershipKind, PolicyId, ReliabilityKind};
+use taut_qos::{EndpointQos, History, MAX_NAME, OwnershipKind, PolicyId, ReliabilityKind};
 use taut_rtps::discovery::{EndpointData, ParticipantData, Refusal, builtin_endpoint};
 use taut_rtps::{EndpointConfig, Event, Offer, Participant, ReaderIndex, Sink, TxClass, limits};
 use taut_wire::{Header, Submessage, Submessages, pid};
@@ -210,4 +210,33 @@ fn where_there_is_no_room_for_reasons_a_pair_has_its_last_one() {
     participant.on_frame(Time(0), &said, &mut Nowhere);
     assert!(matches!(why(&participant, 7), Some(Refusal::Qos(_))));
     assert_eq!(participant.database().refusals().count(), limits::REFUSALS);
+}
+
+#[test]
+fn a_step_compares_so_much_of_partitions_and_the_next_ones_the_rest() {
+    const WRITERS: usize = 20;
+    let mut participant = participant();
+    let mut endpoint = endpoint_of("Topic", EndpointQos::default_reader(), ReliabilityKind::BestEffort);
+    endpoint.qos.partition = vec!["a".repeat(MAX_NAME)];
+    participant.create_reader(Time(0), endpoint.clone(), &mut Nowhere);
+    participant.on_frame(Time(0), &announcement(), &mut Nowhere);
+    let refused = |participant: &Participant| {
+        let reasons = participant.database().refusals();
+        reasons.inspect(|(.., why)| assert_eq!(**why, Refusal::PartitionTooLong)).count()
+    };
+    let hostile = vec![format!("*[{}]", "b".repeat(MAX_NAME - 3)); 2];
+    for (number, key) in (1..).zip(1..=WRITERS as u32) {
+        let said = publication(number, key, "Topic", |qos| qos.partition = hostile.clone());
+        participant.on_frame(Time(0), &said, &mut Nowhere);
+    }
+    assert_eq!(refused(&participant), 1, "however many datagrams come with one step");
+    for compared in 2..=WRITERS {
+        participant.on_timeout(Time(0), usize::MAX);
+        assert_eq!(refused(&participant), compared);
+    }
+    participant.create_reader(Time(0), endpoint, &mut Nowhere);
+    for compared in 1..WRITERS {
+        assert_eq!(refused(&participant), WRITERS + compared);
+        assert!(participant.match_more(Time(0), &mut Nowhere) || compared == WRITERS - 1);
+    }
 }
