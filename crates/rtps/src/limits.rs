@@ -213,6 +213,10 @@ pub const ASK_REPEAT: Duration = Duration::from_millis(50);
 /// The pause doubles up to this while a built-in writer that has been asked says nothing. Lower asks one that never will
 /// the more often for as long as it lives, higher delays one that did not listen for that long.
 pub const ASK_REPEAT_MOST: Duration = Duration::from_millis(3_000);
+/// A participant that cannot say that it is there is told in answer to its announcement no more than so many times as many
+/// bytes: of QUIC, for an address that nobody has shown to be his (RFC 9000 §8). Lower has those that announce little forget
+/// this side, higher has somebody who makes them up send more to an address that he chooses.
+pub const TOLD_BACK: usize = 3;
 /// The longest lease of a participant whose built-in endpoints have answered nothing: the one of who names none (RTPS 2.5
 /// table 9.14), three times the usual period of announcements. Lower forgets one that announces itself more seldom and is
 /// slow to answer; higher has somebody who makes up participants that live for ever keep this one busy for longer: where it
