@@ -18,7 +18,7 @@ pub use consistency::MAX_OPAQUE_DATA;
 pub use endpoint::EndpointQos;
 pub use entity::{DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
 pub use fluent::Qos;
-pub use partition::{MAX_NAME, MAX_NAMES, is_pattern, partitions_match};
+pub use partition::{MAX_NAME, MAX_NAMES, MAX_WORK, compare_partitions, partitions_match};
 pub use policy::{
     DataRepresentationId, DestinationOrderKind, DurabilityKind, DurabilityService, EntityFactory, History,
     Liveliness, LivelinessKind, OwnershipKind, Presentation, PresentationAccessScopeKind,

@@ -173,6 +173,12 @@ pub const ENDPOINTS_PER_PEER: usize = 16_384;
 /// Endpoints of all peers; those that have answered nothing yet have half of that. Lower and a domain has fewer, higher and
 /// who makes up peers takes more memory, some 1 kB for each.
 pub const ENDPOINTS: usize = 262_144;
+/// Reasons why endpoints do not match; of more, who has most of them gives some up. Lower tells fewer, higher has who makes up
+/// endpoints take more memory, some 200 B for each.
+pub const REFUSALS: usize = 16_384;
+/// A step in which comparing PARTITION has cost so much matches nothing more: of [`taut_qos::MAX_WORK`], which is the most of
+/// one match. Lower costs a step for each of those that have patterns, higher makes a step longer that samples may wait for.
+pub const COMPARED_STEP: usize = 8_192;
 /// Endpoints that a peer names, matches of them, and events that come of both, in one step. Lower costs a step for each, with a
 /// look for samples behind it, higher makes a step longer that samples may wait for: a match takes some 10 us.
 pub const INBOX_STEP: usize = 16;
@@ -207,6 +213,10 @@ pub const ASK_REPEAT: Duration = Duration::from_millis(50);
 /// The pause doubles up to this while a built-in writer that has been asked says nothing. Lower asks one that never will
 /// the more often for as long as it lives, higher delays one that did not listen for that long.
 pub const ASK_REPEAT_MOST: Duration = Duration::from_millis(3_000);
+/// A participant that cannot say that it is there is told in answer to its announcement no more than so many times as many
+/// bytes: of QUIC, for an address that nobody has shown to be his (RFC 9000 §8). Lower has those that announce little forget
+/// this side, higher has somebody who makes them up send more to an address that he chooses.
+pub const TOLD_BACK: usize = 3;
 /// The longest lease of a participant whose built-in endpoints have answered nothing: the one of who names none (RTPS 2.5
 /// table 9.14), three times the usual period of announcements. Lower forgets one that announces itself more seldom and is
 /// slow to answer; higher has somebody who makes up participants that live for ever keep this one busy for longer: where it

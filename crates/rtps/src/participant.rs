@@ -188,6 +188,8 @@ pub struct Participant {
     pub(crate) inbox: Inbox,
     /// What is yet to be done for the last of those.
     pub(crate) found: Found,
+    /// What comparing PARTITION has cost in this step.
+    pub(crate) compared: usize,
     pub(crate) unmatched: VecDeque<Unmatched>,
     /// Writers that have more for readers of this participant.
     pub(crate) undelivered: VecDeque<WriterIndex>,
@@ -235,6 +237,7 @@ impl Participant {
             builtin: crate::discovery::Builtin::default(),
             inbox: Inbox::default(),
             found: Found::default(),
+            compared: 0,
             unmatched: VecDeque::new(),
             undelivered: VecDeque::new(),
             announced: None,

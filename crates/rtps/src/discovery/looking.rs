@@ -83,13 +83,14 @@ impl Participant {
 
     /// A peer is there, but some of its writers have not said what they have: asks them again. If its
     /// built-in ones have not, it may not know this side: the first answer came before it listened. That is done now,
-    /// or later if it was done just before: the peer may announce itself to whoever announces itself to it.
+    /// or later if it was done just before: the peer may announce itself to whoever announces itself to it. One that has no
+    /// built-in writers is told of this side each time.
     pub(crate) fn ask_again(&mut self, now: Time, prefix: GuidPrefix) {
         let Some(peer) = self.database.peer(prefix) else { return };
         if now < peer.ask_at {
             return self.timers.set(peer.ask_at, Timer::Ask(prefix));
         }
-        let mut knows_us = true;
+        let mut knows_us = !self.is_told_back(now, prefix);
         for pair in self.builtin.pairs() {
             knows_us &= !self.ask_one_again(pair.reader, Guid::new(prefix, pair.remote_writer));
         }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use taut_base::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time, VendorId};
-use taut_qos::{DurabilityKind, Incompatibility, PolicyId, ReliabilityKind, incompatible, partitions_match};
+use taut_qos::{
+    DurabilityKind, Incompatibility, PolicyId, ReliabilityKind, compare_partitions, incompatible,
+};
 
 use super::locators::{groups_of, nearest};
 use super::{EndpointData, Greeting, Local, LocalKind, ParticipantData, Refusal};
@@ -27,8 +29,13 @@ const ASKED_FROM_ZERO: [VendorId; 2] = [VendorId::FAST_DDS, VendorId::CONNEXT];
 /// as no writer of this side does. Others may take it.
 const NEEDS_NO_POSITIVE_ACKS: VendorId = VendorId::FAST_DDS;
 
-/// May a writer and a reader of one topic talk to each other?
-fn check(writer: &EndpointData, reader: &EndpointData, local_is_writer: bool) -> Result<(), Refusal> {
+/// May a writer and a reader of one topic talk to each other? Adds to `compared` what PARTITION has cost.
+fn check(
+    writer: &Arc<EndpointData>,
+    reader: &Arc<EndpointData>,
+    local_is_writer: bool,
+    compared: &mut usize,
+) -> Result<(), Refusal> {
     fn ours_first<T>(local_is_writer: bool, writer: T, reader: T) -> (T, T) {
         if local_is_writer { (writer, reader) } else { (reader, writer) }
     }
@@ -39,10 +46,13 @@ fn check(writer: &EndpointData, reader: &EndpointData, local_is_writer: bool) ->
     if writer.guid.entity.is_keyed() != reader.guid.entity.is_keyed() {
         return Err(Refusal::Key);
     }
-    if !partitions_match(&writer.qos.partition, &reader.qos.partition) {
-        let (local, remote) =
-            ours_first(local_is_writer, writer.qos.partition.clone(), reader.qos.partition.clone());
-        return Err(Refusal::Partition { local, remote });
+    match compare_partitions(&writer.qos.partition, &reader.qos.partition, compared) {
+        Some(true) => {}
+        Some(false) => {
+            let (local, remote) = ours_first(local_is_writer, Arc::clone(writer), Arc::clone(reader));
+            return Err(Refusal::Partition { local, remote });
+        }
+        None => return Err(Refusal::PartitionTooLong),
     }
     let why = incompatible(&writer.qos, &reader.qos);
     if why.is_empty() { Ok(()) } else { Err(Refusal::Qos(why)) }
@@ -104,14 +114,16 @@ impl Participant {
     }
 
     /// Matches local endpoints that were created with what there was of their topics, the first ones first. `false` once all
-    /// are, and those of this participant have the history. *Cost*: [`limits::LOCAL_STEP`] matches, and
-    /// [`limits::LOCAL_CHANGES`]; between two steps others may have their turn, but for discovery, which says nothing until all
+    /// are, and those of this participant have the history. *Cost*: [`limits::LOCAL_STEP`] matches, fewer after
+    /// [`limits::COMPARED_STEP`], and [`limits::LOCAL_CHANGES`]; between two steps others may have their turn, but for discovery, which says nothing until all
     /// are matched.
     pub fn match_more(&mut self, now: Time, sink: &mut dyn Sink) -> bool {
         let mut left = limits::LOCAL_CHANGES;
+        self.compared = 0;
         self.deliver_more(now, sink, &mut left);
         for _ in 0..limits::LOCAL_STEP {
-            if left == 0 || !self.undelivered.is_empty() {
+            let is_used_up = left == 0 || self.compared >= limits::COMPARED_STEP;
+            if is_used_up || !self.undelivered.is_empty() {
                 break;
             }
             let Some(Unmatched { local, candidates }) = self.unmatched.front_mut() else { break };
@@ -165,7 +177,7 @@ impl Participant {
     /// Matches what was found last, or parts it, as long as `more` are to be. `false` if some are left.
     pub(crate) fn match_some(&mut self, now: Time, mut more: impl FnMut(&Participant) -> bool) -> bool {
         while self.found.is_any_left() {
-            if !more(self) {
+            if self.compared >= limits::COMPARED_STEP || !more(self) {
                 return false;
             }
             let remote = self.found.remote;
@@ -193,8 +205,10 @@ impl Participant {
             return;
         }
         let verdict = match kind {
-            LocalKind::Writer(_) => check(&data, &theirs, true).and_then(|()| self.check_acks(&theirs)),
-            LocalKind::Reader(_) => check(&theirs, &data, false),
+            LocalKind::Writer(_) => {
+                check(&data, &theirs, true, &mut self.compared).and_then(|()| self.check_acks(&theirs))
+            }
+            LocalKind::Reader(_) => check(&theirs, &data, false, &mut self.compared),
         };
         let matched = self.database.matches.contains(local, remote);
         match (verdict, matched) {
@@ -206,7 +220,7 @@ impl Participant {
                 self.find_endpoint(now, local, remote);
             }
             (Ok(()), false) => {
-                self.database.refusals.remove(&(remote, local));
+                self.database.refusals.remove(remote, local);
                 self.database.matches.insert(local, remote);
                 match kind {
                     LocalKind::Writer(index) => self.match_reader(now, index, &theirs),
@@ -391,9 +405,9 @@ impl Participant {
         let (Some(w), Some(r)) = (there(&writer), there(&reader)) else { return };
         let (Some(writer_index), Some(reader_index)) = (w.kind.writer(), r.kind.reader()) else { return };
         let (writer_data, reader_data) = (Arc::clone(&w.data), Arc::clone(&r.data));
-        if let Err(refusal) = check(&writer_data, &reader_data, true) {
+        if let Err(refusal) = check(&writer_data, &reader_data, true, &mut self.compared) {
             self.refuse(LocalKind::Writer(writer_index), &writer_data, &reader_data, refusal);
-            if let Err(refusal) = check(&writer_data, &reader_data, false) {
+            if let Err(refusal) = check(&writer_data, &reader_data, false, &mut self.compared) {
                 self.refuse(LocalKind::Reader(reader_index), &reader_data, &writer_data, refusal);
             }
             return;
@@ -507,8 +521,8 @@ impl Participant {
 
     /// Notes why two endpoints do not match, once, and tells the layer above.
     fn refuse(&mut self, kind: LocalKind, ours: &EndpointData, theirs: &EndpointData, refusal: Refusal) {
-        let key = (theirs.guid, ours.guid.entity);
-        if self.database.refusals.get(&key) == Some(&refusal) {
+        let (remote, local) = (theirs.guid, ours.guid.entity);
+        if self.database.refusals.get(remote, local) == Some(&refusal) {
             return;
         }
         match &refusal {
@@ -527,12 +541,9 @@ impl Participant {
                 remote_type: theirs.type_name.clone(),
             }),
             // Partitions are meant to separate: DCPS 1.4 §2.2.3.13 calls for no status.
-            Refusal::Partition { .. } => {}
+            Refusal::Partition { .. } | Refusal::PartitionTooLong => {}
         }
-        let refusals = &mut self.database.refusals;
-        if refusals.len() < limits::ENDPOINTS_PER_PEER || refusals.contains_key(&key) {
-            refusals.insert(key, refusal);
-        } else {
+        if !self.database.refusals.insert(remote, local, refusal) {
             bump(&mut self.counters.too_many_endpoints);
         }
     }

@@ -1,7 +1,8 @@
 //! Who is there and what matches. RTPS 2.5 §8.5.
 //!
 //! `spdp` finds participants, `fragmented` those whose announcements come so, `forgetting` forgets them, `sedp`
-//! exchanges endpoints, `matching` brings local and remote ones together, `transmit` sends what comes of it. What a
+//! exchanges endpoints, `matching` brings local and remote ones together, `refusals` has
+//! why some do not match, `transmit` sends what comes of it. What a
 //! peer says is believed of that peer only, and every table has a cap.
 
 mod addresses;
@@ -17,6 +18,7 @@ mod naming;
 mod parameters;
 mod participant_data;
 mod qos_parameters;
+mod refusals;
 mod sedp;
 mod spdp;
 mod stranded;
@@ -31,7 +33,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time};
-use taut_qos::Incompatibility;
 
 use crate::participant::Participant;
 use crate::recent::RecentMap;
@@ -40,12 +41,14 @@ use crate::{ReaderIndex, WriterIndex};
 use forgetting::Leaving;
 use looking::Looks;
 use matches::Matches;
+use refusals::Refusals;
 
 pub use endpoint_data::EndpointData;
 pub(crate) use fragmented::Announcements;
 pub(crate) use matching::{Found, Unmatched};
 pub use naming::{Named, process, push_process};
 pub use participant_data::{ParticipantData, builtin_endpoint};
+pub use refusals::Refusal;
 pub(crate) use spdp::Spdp;
 pub(crate) use topics::Topics;
 pub(crate) use transmit::Outbound;
@@ -114,50 +117,6 @@ impl Greeting {
     }
 }
 
-/// Why a local endpoint and another one of its topic do not match.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Refusal {
-    /// Another type.
-    Type {
-        /// The local type's name.
-        local: String,
-        /// The other type's name.
-        remote: String,
-    },
-    /// One of the two has a key, the other has none.
-    Key,
-    /// No common partition.
-    Partition {
-        /// The local partitions.
-        local: Vec<String>,
-        /// The other's.
-        remote: Vec<String>,
-    },
-    /// QoS policies that contradict each other, each with both values.
-    Qos(Vec<Incompatibility>),
-}
-
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            // What a peer says comes escaped.
-            Refusal::Type { local, remote } => {
-                write!(f, "type: here {local}, there {}", remote.escape_debug())
-            }
-            Refusal::Key => f.write_str("key: one side's type has a key, the other's has none"),
-            Refusal::Partition { local, remote } => {
-                write!(f, "partition: here {local:?}, there {remote:?}")
-            }
-            Refusal::Qos(why) => {
-                for (n, policy) in why.iter().enumerate() {
-                    write!(f, "{}{policy}", if n == 0 { "" } else { "; " })?;
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
 /// Everything that discovery has found.
 #[derive(Default)]
 pub struct Database {
@@ -169,7 +128,7 @@ pub struct Database {
     endpoints: BTreeMap<Guid, Arc<EndpointData>>,
     by_topic: BTreeMap<String, BTreeSet<Guid>>,
     matches: Matches,
-    refusals: BTreeMap<(Guid, EntityId), Refusal>,
+    refusals: Refusals,
 }
 
 impl Database {
@@ -205,7 +164,7 @@ impl Database {
 
     /// Why local endpoints do not match others of their topic.
     pub fn refusals(&self) -> impl Iterator<Item = (EntityId, Guid, &Refusal)> {
-        self.refusals.iter().map(|((remote, local), why)| (*local, *remote, why))
+        self.refusals.iter()
     }
 }
 

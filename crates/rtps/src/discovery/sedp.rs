@@ -186,7 +186,7 @@ impl Participant {
         self.unmatched.retain(|unmatched| unmatched.local != entity);
         while self.part_more(entity) {}
         let guid = Guid::new(self.config.guid_prefix, entity);
-        self.database.refusals.retain(|(remote, local), _| *local != entity && *remote != guid);
+        self.database.refusals.remove_local(guid);
         let mut key = Vec::new();
         EndpointData::write_key(guid, &mut key);
         self.publish(now, guid, ChangeKind::NotAliveDisposedUnregistered, Bytes::from(key), sink);
@@ -247,9 +247,11 @@ impl Participant {
     }
 
     /// Handles what has come for the built-in readers; [`Timer::Inbox`] goes on. One datagram may name a thousand endpoints, and
-    /// each may match all there are here. *Cost*: so many endpoints and as many matches, or events of both.
+    /// each may match all there are here. *Cost*: so many endpoints and as many matches, or events of both; fewer after
+    /// [`limits::COMPARED_STEP`].
     #[inline(never)]
     pub(crate) fn handle_inbox(&mut self, now: Time, count: usize) {
+        self.compared = 0;
         let most = self.events.len().saturating_add(count);
         let (mut endpoints, mut matches) = (0..count, 0..count);
         while self.match_some(now, |of| of.events.len() < most && matches.next().is_some())
@@ -265,7 +267,9 @@ impl Participant {
         if self.inbox.is_to_be_filled() {
             self.fill_inbox();
         }
-        self.found.waits = !self.inbox.is_empty() || self.found.is_any_left();
+        // After a long comparison, what more comes with this step waits for the next one.
+        let is_used_up = self.compared >= limits::COMPARED_STEP;
+        self.found.waits = !self.inbox.is_empty() || self.found.is_any_left() || is_used_up;
         if self.found.waits {
             self.timers.set(now, Timer::Inbox);
         }
@@ -349,9 +353,7 @@ impl Participant {
         }
         let matched: Vec<EntityId> = self.database.matches.of_remote(guid).collect();
         matched.into_iter().for_each(|local| self.unmatch(local, guid));
-        let (first, last) = ((guid, EntityId::UNKNOWN), (guid, EntityId([u8::MAX; 4])));
-        let refused: Vec<_> = self.database.refusals.range(first..=last).map(|(key, _)| *key).collect();
-        refused.iter().for_each(|key| drop(self.database.refusals.remove(key)));
+        self.database.refusals.remove_remote(guid);
         self.push_event(Event::EndpointLost(guid));
     }
 }

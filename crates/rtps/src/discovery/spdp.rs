@@ -258,15 +258,32 @@ impl Participant {
     /// may not be there, but for somebody who has made it up: it is told when it announces itself, in
     /// [`Participant::ask_again`].
     fn is_told_directly(&self, now: Time, prefix: GuidPrefix) -> bool {
-        let Some(peer) = self.database.peer(prefix).filter(|peer| peer.silent_since.is_none()) else {
+        let peer = self.database.peer(prefix).filter(|peer| peer.silent_since.is_none());
+        peer.is_some_and(|peer| !self.is_reached(now, peer))
+    }
+
+    /// Is this one told whenever it announces itself, as nothing else reaches it? With static discovery it has no built-in writers
+    /// that would say that it is there, and forgets this participant with its lease. As somebody may have made it up, with the
+    /// address of another, it is told no more than [`limits::TOLD_BACK`] times what it has said.
+    pub(super) fn is_told_back(&self, now: Time, prefix: GuidPrefix) -> bool {
+        let Some(peer) = self.database.peer(prefix).filter(|peer| peer.silent_since.is_some()) else {
             return false;
         };
+        let may_answer =
+            self.builtin.pairs().iter().any(|pair| peer.data.builtin_endpoints & pair.writes != 0);
+        let told = self.spdp.change.payload.len().saturating_mul(peer.metatraffic.len());
+        let is_within = told <= peer.said.len().saturating_mul(limits::TOLD_BACK);
+        !may_answer && is_within && !self.is_reached(now, peer)
+    }
+
+    /// Does an announcement that is not for it alone reach this one?
+    fn is_reached(&self, now: Time, peer: &Peer) -> bool {
         let is_told = |locator: &Locator| self.spdp.everybody.iter().any(|told| told.by_all() == *locator);
         // Groups of a network that does not pass them on lead nowhere, whatever is announced.
         let hears_group = peer.group_at.is_some_and(|at| at + peer.lease > now)
             && !is_routed(&peer.source, &self.config.addresses.interfaces)
             && peer.data.metatraffic_multicast.iter().any(is_told);
-        !hears_group && !peer.metatraffic.iter().any(is_told)
+        hears_group || peer.metatraffic.iter().any(is_told)
     }
 
     /// Tells everybody that this participant leaves; nothing is announced after it.

@@ -107,6 +107,7 @@ pub struct Announcement<'a> {
     pub vendor: VendorId,
     pub properties: &'a [(&'a str, String)],
     pub lease: Duration,
+    pub builtin_endpoints: u32,
 }
 
 impl Announcement<'_> {
@@ -120,6 +121,8 @@ impl Announcement<'_> {
             vendor: FOREIGN,
             properties: &[],
             lease: ParticipantData::default().lease_duration,
+            builtin_endpoints: builtin_endpoint::PUBLICATIONS_ANNOUNCER
+                | builtin_endpoint::SUBSCRIPTIONS_ANNOUNCER,
         }
     }
 
@@ -136,8 +139,7 @@ impl Announcement<'_> {
             vendor_id: self.vendor,
             metatraffic_unicast: self.addresses.to_vec(),
             default_unicast: self.addresses.to_vec(),
-            builtin_endpoints: builtin_endpoint::PUBLICATIONS_ANNOUNCER
-                | builtin_endpoint::SUBSCRIPTIONS_ANNOUNCER,
+            builtin_endpoints: self.builtin_endpoints,
             domain_tag: self.tag.into(),
             properties: properties.collect(),
             lease_duration: self.lease,

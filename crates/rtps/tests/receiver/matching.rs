@@ -2,8 +2,8 @@
 
 use taut_base::{Duration, EntityId, Guid, Time, VendorId};
 use taut_port::Loopback;
-use taut_qos::{EndpointQos, History, PolicyId, ReliabilityKind};
-use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
+use taut_qos::{EndpointQos, History, MAX_NAME, OwnershipKind, PolicyId, ReliabilityKind};
+use taut_rtps::discovery::{EndpointData, ParticipantData, Refusal, builtin_endpoint};
 use taut_rtps::{EndpointConfig, Event, Offer, Participant, ReaderIndex, Sink, TxClass, limits};
 use taut_wire::{Header, Submessage, Submessages, pid};
 
@@ -189,4 +189,54 @@ fn who_takes_liveliness_without_acknowledging_is_not_asked_for_it() {
     assert!((6..=8).contains(&assertions), "three in each lease: {assertions}");
     assert_eq!(heartbeats, 0, "nobody answers them");
     assert!(liveliness_sent_to(0).1 > 10, "one that is to acknowledge is asked for it");
+}
+
+#[test]
+fn where_there_is_no_room_for_reasons_a_pair_has_its_last_one() {
+    let mut participant = participant();
+    reader_of(&mut participant, "Topic", ReliabilityKind::BestEffort);
+    participant.on_frame(Time(0), &announcement(), &mut Nowhere);
+    let why = |participant: &Participant, key| {
+        let guid = Guid::new(OTHER, EntityId::user(key, true, false));
+        participant.database().refusals().find(|(_, remote, _)| *remote == guid).map(|(.., why)| why.clone())
+    };
+    let most = u32::try_from(limits::REFUSALS).unwrap();
+    for (number, key) in (1..).zip(1..=most) {
+        let said = publication(number, key, "Topic", |qos| qos.partition = vec!["office".into()]);
+        participant.on_frame(Time(0), &said, &mut Nowhere);
+    }
+    assert!(matches!(why(&participant, most), Some(Refusal::Partition { .. })));
+    let said = publication(i64::from(most) + 1, 7, "Topic", |qos| qos.ownership = OwnershipKind::Exclusive);
+    participant.on_frame(Time(0), &said, &mut Nowhere);
+    assert!(matches!(why(&participant, 7), Some(Refusal::Qos(_))));
+    assert_eq!(participant.database().refusals().count(), limits::REFUSALS);
+}
+
+#[test]
+fn a_step_compares_so_much_of_partitions_and_the_next_ones_the_rest() {
+    const WRITERS: usize = 20;
+    let mut participant = participant();
+    let mut endpoint = endpoint_of("Topic", EndpointQos::default_reader(), ReliabilityKind::BestEffort);
+    endpoint.qos.partition = vec!["a".repeat(MAX_NAME)];
+    participant.create_reader(Time(0), endpoint.clone(), &mut Nowhere);
+    participant.on_frame(Time(0), &announcement(), &mut Nowhere);
+    let refused = |participant: &Participant| {
+        let reasons = participant.database().refusals();
+        reasons.inspect(|(.., why)| assert_eq!(**why, Refusal::PartitionTooLong)).count()
+    };
+    let hostile = vec![format!("*[{}]", "b".repeat(MAX_NAME - 3)); 2];
+    for (number, key) in (1..).zip(1..=WRITERS as u32) {
+        let said = publication(number, key, "Topic", |qos| qos.partition = hostile.clone());
+        participant.on_frame(Time(0), &said, &mut Nowhere);
+    }
+    assert_eq!(refused(&participant), 1, "however many datagrams come with one step");
+    for compared in 2..=WRITERS {
+        participant.on_timeout(Time(0), usize::MAX);
+        assert_eq!(refused(&participant), compared);
+    }
+    participant.create_reader(Time(0), endpoint, &mut Nowhere);
+    for compared in 1..WRITERS {
+        assert_eq!(refused(&participant), WRITERS + compared);
+        assert!(participant.match_more(Time(0), &mut Nowhere) || compared == WRITERS - 1);
+    }
 }

@@ -5,8 +5,8 @@ use std::net::{Ipv6Addr, SocketAddr};
 use taut_base::{Duration, EntityId, GuidPrefix, Locator, SequenceNumber, Time, VendorId};
 use taut_port::{Frame, Loopback};
 use taut_qos::ReliabilityKind;
-use taut_rtps::discovery::ParticipantData;
-use taut_rtps::{Participant, TxClass, limits};
+use taut_rtps::discovery::{ParticipantData, builtin_endpoint};
+use taut_rtps::{Config, Participant, TxClass, limits};
 use taut_wire::{
     Checksum, DataFragHeader, Endian, HEADER_LEN, HeaderExtension, SubmessageKind, WireError,
     write_message_header,
@@ -201,6 +201,46 @@ fn who_answers_each_announcement_by_its_own_is_answered_now_and_then() {
 }
 
 /// A pause that has grown ends with the silence.
+/// As with static discovery: it would forget this participant, as nothing of it can say that it is there.
+#[test]
+fn who_has_no_built_in_endpoints_is_told_when_it_announces_itself_but_not_much_more_than_it_says() {
+    for (user_data, is_told_back) in [(0, true), (5_000, false)] {
+        let config = Config { user_data: vec![8; user_data], ..Config::at(OWN, ADDRESS) };
+        let mut participant = Participant::new(config);
+        let address = Locator::udp_v4([127, 0, 0, 1].into(), 7412);
+        let builtin_endpoints =
+            builtin_endpoint::PARTICIPANT_ANNOUNCER | builtin_endpoint::PARTICIPANT_DETECTOR;
+        let said = Announcement { addresses: &[address], builtin_endpoints, ..Announcement::of(OTHER) };
+        let (said, mut port) = (said.frame(), Loopback::new());
+        let mut told = |participant: &mut Participant, now| {
+            participant.on_timeout(now, usize::MAX);
+            while participant.poll_transmit(now, &mut port, TxClass::Discovery, 8).more {}
+            let sent: Vec<_> = std::iter::from_fn(|| port.take()).collect();
+            sent.iter().filter(|(to, _)| *to == address).map(|(_, bytes)| bytes.len()).sum::<usize>()
+        };
+        participant.on_frame(Time(0), &said, &mut Nowhere);
+        assert!(told(&mut participant, Time(0)) > 0, "a newcomer");
+        for period in 1..10 {
+            let now = Time(0) + limits::ASK_REPEAT_MOST.times(period);
+            assert_eq!(told(&mut participant, now), 0, "it says nothing");
+            participant.on_frame(now, &said, &mut Nowhere);
+            let bytes = told(&mut participant, now);
+            assert_eq!(bytes > 0, is_told_back, "{bytes}");
+            assert!(bytes <= said.bytes.len() * limits::TOLD_BACK, "{bytes} for {}", said.bytes.len());
+        }
+        // However often it says so.
+        let now = Time(0) + limits::ASK_REPEAT_MOST.times(20);
+        let bytes: usize = (0..100)
+            .map(|_| {
+                participant.on_frame(now, &said, &mut Nowhere);
+                told(&mut participant, now)
+            })
+            .sum();
+        assert_eq!(bytes > 0, is_told_back, "{bytes}");
+        assert!(bytes <= said.bytes.len() * limits::TOLD_BACK, "once: {bytes}");
+    }
+}
+
 #[test]
 fn who_has_answered_is_asked_as_often_as_at_first() {
     let mut participant = participant();
