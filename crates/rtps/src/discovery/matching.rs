@@ -508,7 +508,7 @@ impl Participant {
     /// Notes why two endpoints do not match, once, and tells the layer above.
     fn refuse(&mut self, kind: LocalKind, ours: &EndpointData, theirs: &EndpointData, refusal: Refusal) {
         let key = (theirs.guid, ours.guid.entity);
-        if self.database.refusals.get(&key) == Some(&refusal) {
+        if self.database.refusals.get(&key).is_some_and(|known| **known == refusal) {
             return;
         }
         match &refusal {
@@ -531,7 +531,7 @@ impl Participant {
         }
         let refusals = &mut self.database.refusals;
         if refusals.len() < limits::ENDPOINTS_PER_PEER || refusals.contains_key(&key) {
-            refusals.insert(key, refusal);
+            refusals.insert(key, Arc::new(refusal));
         } else {
             bump(&mut self.counters.too_many_endpoints);
         }
