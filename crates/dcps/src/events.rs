@@ -34,7 +34,7 @@ impl DomainParticipant {
                 if let Event::EndpointDiscovered(endpoint) = event {
                     self.note_endpoint(now, endpoint);
                 }
-                self.discovery_changes = self.discovery_changes.saturating_add(1);
+                self.count_change(&event);
                 self.tell(Entity::Participant, StatusMask::NONE);
             }
             Event::PublicationMatched { writer, reader, matched } => {
@@ -102,6 +102,18 @@ impl DomainParticipant {
         self.log_line(format!("topic {topic}: no match with {whose}: {types}"));
         self.inconsistent_topics.entry(topic).or_default().count();
         self.tell(Entity::Participant, StatusMask::INCONSISTENT_TOPIC);
+    }
+
+    fn count_change(&mut self, event: &Event) {
+        let changes = &mut self.discovery_changes;
+        let of_topic = match event {
+            Event::EndpointDiscovered(guid) | Event::EndpointLost(guid) if guid.entity.is_writer() => {
+                &mut changes.publications
+            }
+            Event::EndpointDiscovered(_) | Event::EndpointLost(_) => &mut changes.subscriptions,
+            _ => &mut changes.participants,
+        };
+        *of_topic = of_topic.saturating_add(1);
     }
 
     /// Another participant's endpoint is found, or has changed.

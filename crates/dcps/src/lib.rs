@@ -55,7 +55,7 @@ pub use entities::{DataReader, DataWriter, Entity};
 pub use filter::{Expression, Filter, MAX_EXPRESSION, MAX_PARAMETERS};
 pub use instance::{DEFAULT_MAX_INSTANCES, MAX_KEY_COPY};
 pub use lag::Late;
-pub use participant::{DomainParticipant, Endpoint, Match};
+pub use participant::{DiscoveryChanges, DomainParticipant, Endpoint, Match};
 pub use reader_cache::{
     DEFAULT_MAX_SAMPLES, IgnoredReason, Insert, MAX_PAYLOAD_BYTES, MAX_REORDER, ReaderCache,
 };

@@ -32,9 +32,20 @@ pub struct DomainParticipant {
     pub(crate) writers: BTreeMap<WriterIndex, DataWriter>,
     pub(crate) inconsistent_topics: BTreeMap<String, InconsistentTopicStatus>,
     pub(crate) log: VecDeque<String>,
-    pub(crate) discovery_changes: u64,
+    pub(crate) discovery_changes: DiscoveryChanges,
     /// Matches that came and went, for who joins them by lanes; `None` if nobody does.
     pub(crate) matches: Option<VecDeque<Match>>,
+}
+
+/// How often something of each built-in topic was found, changed or lost. DCPS 1.4 §2.2.5.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct DiscoveryChanges {
+    /// Participants.
+    pub participants: u64,
+    /// Writers of others.
+    pub publications: u64,
+    /// Readers of others.
+    pub subscriptions: u64,
 }
 
 /// A local endpoint has been matched with another one, or no longer is.
@@ -90,7 +101,7 @@ impl DomainParticipant {
             writers: BTreeMap::new(),
             inconsistent_topics: BTreeMap::new(),
             log: VecDeque::new(),
-            discovery_changes: 0,
+            discovery_changes: DiscoveryChanges::default(),
         }
     }
 
@@ -223,8 +234,8 @@ impl DomainParticipant {
         self.matches.as_ref().is_some_and(|matches| !matches.is_empty())
     }
 
-    /// Counts what discovery has found, changed or lost: a look at the same count sees the same.
-    pub fn discovery_changes(&self) -> u64 {
+    /// What discovery has found, changed or lost: a look at the same count sees the same.
+    pub fn discovery_changes(&self) -> DiscoveryChanges {
         self.discovery_changes
     }
 

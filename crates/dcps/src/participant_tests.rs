@@ -17,7 +17,7 @@ use taut_wire::{
 };
 
 use crate::reader_cache_tests::handle;
-use crate::{DomainParticipant, Endpoint, Entity, Selection, StatusMask, TypeSupport};
+use crate::{DiscoveryChanges, DomainParticipant, Endpoint, Entity, Selection, StatusMask, TypeSupport};
 
 const OTHER: GuidPrefix = GuidPrefix([2; 12]);
 
@@ -70,7 +70,8 @@ fn announcement(number: i64, user_data: &[u8]) -> Frame {
         guid_prefix: OTHER,
         metatraffic_unicast: vec![address()],
         default_unicast: vec![address()],
-        builtin_endpoints: builtin_endpoint::PUBLICATIONS_ANNOUNCER,
+        builtin_endpoints: builtin_endpoint::PUBLICATIONS_ANNOUNCER
+            | builtin_endpoint::SUBSCRIPTIONS_ANNOUNCER,
         user_data: user_data.to_vec(),
         ..ParticipantData::default()
     };
@@ -258,11 +259,29 @@ fn a_participant_that_says_something_new_of_itself_is_a_change() {
         while participant.poll_news().is_some() {}
         participant.on_frame(Time(0), &announcement(number, user_data));
         let is_told = participant.poll_news() == Some((Entity::Participant, StatusMask::NONE));
-        assert_eq!(is_told, participant.discovery_changes() > before);
+        let participants = before.participants + u64::from(is_told);
+        assert_eq!(participant.discovery_changes(), DiscoveryChanges { participants, ..before });
         is_told
     };
     assert!(!says(2, b""), "it is still there");
     assert!(says(3, b"on") && !says(4, b"on") && says(5, b""));
+}
+
+#[test]
+fn a_change_is_one_of_its_own_built_in_topic() {
+    let (mut participant, _) = reading();
+    let mut after = |frame: Frame| {
+        participant.on_frame(Time(0), &frame);
+        let DiscoveryChanges { participants, publications, subscriptions } = participant.discovery_changes();
+        [participants, publications, subscriptions]
+    };
+    assert_eq!(after(publication(1, 1, 1)), [1, 1, 0]);
+    assert_eq!(after(publication(2, 1, 2)), [1, 2, 0], "another strength");
+    assert_eq!(after(gone(3, 1)), [1, 3, 0]);
+    let guid = Guid::new(OTHER, EntityId::user(1, false, true));
+    let mut payload = Vec::new();
+    EndpointData::of(guid, "Topic", "Type", EndpointQos::default_reader()).write(&mut payload);
+    assert_eq!(after(frame(EntityId::SEDP_SUBSCRIPTIONS_WRITER, 1, &payload)), [1, 3, 1]);
 }
 
 /// By the protocol, and through a lane.

@@ -231,6 +231,11 @@ impl Executor {
         Executor { inner, background: None, is_guest, process, word: process.word() }
     }
 
+    /// Of the participant and all its endpoints.
+    pub fn guid_prefix(&self) -> GuidPrefix {
+        self.inner.prefix
+    }
+
     /// Runs `call` with the participant and sends what came of it, all from this thread.
     ///
     /// *Errors*: those of [`Executor::may_use`]. *Cost*: the token; a system call for each datagram.

@@ -180,6 +180,7 @@ mod tests {
 
     use taut_dcps::Endpoint;
     use taut_qos::{DataReaderQos, DataWriterQos};
+    use taut_rtps::ReaderIndex;
 
     use super::*;
     use crate::driver::role::Claim;
@@ -257,5 +258,55 @@ mod tests {
             executor.run_once(Some(Time(0))).unwrap();
         }
         assert_eq!(count.load(Ordering::SeqCst), readers.len(), "the others were lost");
+    }
+
+    /// By another thread while the one before runs, and by that one itself.
+    #[test]
+    fn a_listener_that_is_set_while_news_are_told_hears_of_all_that_is_left() {
+        const ENTITY: Entity = Entity::Reader(ReaderIndex(7));
+        for by_itself in [false, true] {
+            let executor = Arc::new(executor().0);
+            let (hears, heard) = channel();
+            let second = move || Some(listener(move |kinds| hears.send(kinds).unwrap()));
+            let mut sets_it = Some(second);
+            let ((begins, begun), (goes_on, may_go_on)) = (channel(), channel());
+            let (own, mut second) =
+                (Arc::downgrade(&executor), if by_itself { sets_it.take() } else { None });
+            let first = move |kinds| {
+                assert_eq!(kinds, StatusMask::DATA_AVAILABLE);
+                begins.send(()).unwrap();
+                may_go_on.recv_timeout(LIMIT).unwrap();
+                if let Some(second) = second.take() {
+                    assert_eq!(own.upgrade().unwrap().set_listener(ENTITY, second()), Ok(true));
+                }
+                StatusMask::SAMPLE_REJECTED
+            };
+            executor.set_listener(ENTITY, Some(Box::new(first))).unwrap();
+            // None of them waits for another: one that did would not end.
+            let run = |call: Box<dyn FnOnce(&Executor) + Send>| {
+                let (executor, (ends, ended)) = (Arc::clone(&executor), channel());
+                thread::spawn(move || {
+                    call(&executor);
+                    ends.send(()).unwrap();
+                });
+                ended
+            };
+            let tell = |kinds| run(Box::new(move |of| of.with(|of, _| of.tell(ENTITY, kinds)).unwrap()));
+            let told = tell(StatusMask::DATA_AVAILABLE);
+            begun.recv_timeout(LIMIT).unwrap();
+            tell(StatusMask::SAMPLE_LOST).recv_timeout(LIMIT).expect("it is left to who runs the first");
+            if let Some(second) = sets_it {
+                let set = run(Box::new(move |of| _ = of.set_listener(ENTITY, second()).unwrap()));
+                set.recv_timeout(LIMIT).expect("it is set while the first runs");
+                tell(StatusMask::LIVELINESS_CHANGED).recv_timeout(LIMIT).unwrap();
+                assert_eq!(heard.try_recv(), Ok(StatusMask::LIVELINESS_CHANGED));
+            }
+            goes_on.send(()).unwrap();
+            told.recv_timeout(LIMIT).expect("the first has ended");
+            let drives = |of: &Executor| of.run_once(Some(Time(0))).unwrap();
+            run(Box::new(drives)).recv_timeout(LIMIT).unwrap();
+            let left = heard.try_iter().fold(StatusMask::NONE, |left, kinds| left | kinds);
+            assert_eq!(left, StatusMask::SAMPLE_LOST | StatusMask::SAMPLE_REJECTED, "{by_itself}");
+        }
     }
 }

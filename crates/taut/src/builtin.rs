@@ -1,8 +1,12 @@
 //! What discovery knows: the content of the built-in topics. DCPS 1.4 §2.2.5.
 
-use taut_base::{Guid, Locator, VendorId};
-use taut_exec::SamplePath;
+use std::sync::Arc;
+
+use taut_base::{EntityId, Guid, GuidPrefix, Locator, VendorId};
+use taut_exec::{Executor, SamplePath};
 use taut_qos::EndpointQos;
+use taut_rtps::Participant;
+use taut_rtps::discovery::{EndpointData, Pair, ParticipantData, Refusal};
 
 use crate::DomainParticipant;
 
@@ -85,89 +89,191 @@ pub struct LocalMatch {
     pub why: Option<String>,
 }
 
-fn summary(data: &taut_rtps::discovery::EndpointData, own: bool) -> EndpointSummary {
-    EndpointSummary {
-        guid: data.guid,
-        kind: if data.guid.entity.is_writer() { EndpointKind::Writer } else { EndpointKind::Reader },
-        topic_name: data.topic_name.clone(),
-        type_name: data.type_name.clone(),
-        qos: data.qos.clone(),
-        unicast: data.unicast_locators.clone(),
-        multicast: data.multicast_locators.clone(),
-        own,
+impl ParticipantSummary {
+    fn own(core: &Participant) -> ParticipantSummary {
+        let config = core.config();
+        ParticipantSummary {
+            guid: core.guid(),
+            vendor: VendorId::UNKNOWN,
+            name: config.entity_name.clone(),
+            properties: config.properties.clone(),
+            user_data: config.user_data.clone(),
+            unicast: config.addresses.default_unicast.clone(),
+            multicast: config.addresses.default_multicast.clone(),
+            metatraffic: config.addresses.metatraffic_unicast.clone(),
+            lease_duration: config.lease_duration,
+            own: true,
+        }
+    }
+
+    fn other(data: &ParticipantData) -> ParticipantSummary {
+        ParticipantSummary {
+            guid: data.guid(),
+            vendor: data.vendor_id,
+            name: data.entity_name.clone(),
+            properties: data.properties.clone(),
+            user_data: data.user_data.clone(),
+            unicast: data.default_unicast.clone(),
+            multicast: data.default_multicast.clone(),
+            metatraffic: data.metatraffic_unicast.clone(),
+            lease_duration: data.lease_duration,
+            own: false,
+        }
     }
 }
 
-impl DomainParticipant {
-    /// The participants of the domain, this one first.
-    pub fn discovered_participants(&self) -> Vec<ParticipantSummary> {
-        let found = self.executor.look(|participant, _| {
-            let core = participant.core();
-            let config = core.config();
-            let own = ParticipantSummary {
-                guid: core.guid(),
-                vendor: VendorId::UNKNOWN,
-                name: config.entity_name.clone(),
-                properties: config.properties.clone(),
-                user_data: config.user_data.clone(),
-                unicast: config.addresses.default_unicast.clone(),
-                multicast: config.addresses.default_multicast.clone(),
-                metatraffic: config.addresses.metatraffic_unicast.clone(),
-                lease_duration: config.lease_duration,
-                own: true,
-            };
-            let peers = core.database().peers().map(|peer| ParticipantSummary {
-                guid: peer.data.guid(),
-                vendor: peer.data.vendor_id,
-                name: peer.data.entity_name.clone(),
-                properties: peer.data.properties.clone(),
-                user_data: peer.data.user_data.clone(),
-                unicast: peer.data.default_unicast.clone(),
-                multicast: peer.data.default_multicast.clone(),
-                metatraffic: peer.data.metatraffic_unicast.clone(),
-                lease_duration: peer.data.lease_duration,
-                own: false,
-            });
-            std::iter::once(own).chain(peers).collect()
-        });
-        found.unwrap_or_default()
-    }
-
-    /// The endpoints of the domain, this participant's first.
-    pub fn discovered_endpoints(&self) -> Vec<EndpointSummary> {
-        let found = self.executor.look(|participant, _| {
-            let core = participant.core();
-            let own = core.local_endpoints().map(|data| summary(data, true));
-            own.chain(core.database().endpoints().map(|data| summary(data, false))).collect()
-        });
-        found.unwrap_or_default()
-    }
-
-    /// For each local endpoint the others of its topic: matched and on which path, or why not.
-    pub fn matches(&self) -> Vec<LocalMatch> {
-        let mut found = self.pairs();
-        for pair in found.iter_mut().filter(|pair| pair.refused.is_none()) {
-            let (path, why) = self.executor.path(pair.local, pair.remote);
-            (pair.path, pair.why) = (Some(path), why);
+impl EndpointSummary {
+    fn new(data: &EndpointData, own: bool) -> EndpointSummary {
+        EndpointSummary {
+            guid: data.guid,
+            kind: if data.is_writer() { EndpointKind::Writer } else { EndpointKind::Reader },
+            topic_name: data.topic_name.clone(),
+            type_name: data.type_name.clone(),
+            qos: data.qos.clone(),
+            unicast: data.unicast_locators.clone(),
+            multicast: data.multicast_locators.clone(),
+            own,
         }
+    }
+}
+
+/// What discovery knows is found in steps with the token, of so many handles each: what a user sees is copied from them
+/// without it. Lower and it takes more steps, each of which takes the token, higher and others wait for longer: so many take up
+/// to 25 us where none is in a cache.
+const STEP: usize = 256;
+
+/// All that is behind one after another, beginning with what is behind `None`; others have their turn between two steps. In
+/// the child of a fork there is none.
+fn in_steps<T: Clone>(
+    executor: &Executor,
+    behind: impl Fn(&Participant, Option<T>) -> Box<dyn Iterator<Item = T> + '_>,
+) -> Vec<T> {
+    let mut found = Vec::new();
+    loop {
+        // Nor is memory sought with the token.
+        found.reserve(STEP);
+        let (before, last) = (found.len(), found.last().cloned());
+        let looked =
+            executor.look(|participant, _| found.extend(behind(participant.core(), last).take(STEP)));
+        if looked.is_err() || found.len() - before < STEP {
+            return found;
+        }
+    }
+}
+
+/// The other participants of the domain.
+pub(crate) fn others(executor: &Executor) -> Vec<ParticipantSummary> {
+    let found = in_steps(executor, |core, last: Option<Arc<ParticipantData>>| {
+        let last = last.map_or(GuidPrefix::UNKNOWN, |data| data.guid_prefix);
+        Box::new(core.database().peers_behind(last).map(|peer| Arc::clone(&peer.data)))
+    });
+    found.iter().map(|data| ParticipantSummary::other(data)).collect()
+}
+
+/// Their writers or readers.
+pub(crate) fn others_endpoints(executor: &Executor, kind: EndpointKind) -> Vec<EndpointSummary> {
+    let found = endpoints_behind(executor, Guid::UNKNOWN);
+    let of_kind = found.iter().filter(|data| data.is_writer() == (kind == EndpointKind::Writer));
+    of_kind.map(|data| EndpointSummary::new(data, false)).collect()
+}
+
+fn endpoints_behind(executor: &Executor, guid: Guid) -> Vec<Arc<EndpointData>> {
+    in_steps(executor, |core, last: Option<Arc<EndpointData>>| {
+        Box::new(core.endpoints_behind(last.map_or(guid, |data| data.guid)).cloned())
+    })
+}
+
+impl DomainParticipant {
+    /// The participants of the domain, this one first. *Cost*: the token for 256 at a time, and copies without it: what comes or
+    /// goes meanwhile may be among them.
+    pub fn discovered_participants(&self) -> Vec<ParticipantSummary> {
+        let own = self.executor.look(|participant, _| ParticipantSummary::own(participant.core()));
+        own.into_iter().chain(others(&self.executor)).collect()
+    }
+
+    /// The endpoints of the domain, this participant's first. *Cost*: as of [`DomainParticipant::discovered_participants`].
+    pub fn discovered_endpoints(&self) -> Vec<EndpointSummary> {
+        let prefix = self.executor.guid_prefix();
+        let found = endpoints_behind(&self.executor, Guid::new(prefix, EntityId::UNKNOWN));
+        found.iter().map(|data| EndpointSummary::new(data, data.guid.prefix == prefix)).collect()
+    }
+
+    /// For each local endpoint the others of its topic: matched and on which path, or why not. *Cost*: as of
+    /// [`DomainParticipant::discovered_participants`], and the token up to three times for each match.
+    pub fn matches(&self) -> Vec<LocalMatch> {
+        let prefix = self.executor.guid_prefix();
+        let found = in_steps(&self.executor, |core, last: Option<(Pair, _)>| {
+            let last = last.map_or((Guid::UNKNOWN, EntityId::UNKNOWN), |(pair, _)| pair);
+            Box::new(core.database().pairs_behind(last).map(|(pair, why)| (pair, why.cloned())))
+        });
+        let mut found: Vec<_> = found
+            .into_iter()
+            .map(|((remote, local), why)| self.pair(Guid::new(prefix, local), remote, why.as_deref()))
+            .collect();
+        found.sort_by_key(|pair| (pair.refused.is_some(), pair.local, pair.remote));
         found
     }
 
-    fn pairs(&self) -> Vec<LocalMatch> {
-        let pair = |local, remote, refused| LocalMatch { local, remote, refused, path: None, why: None };
-        let found = self.executor.look(|participant, _| {
-            let core = participant.core();
-            let prefix = core.guid().prefix;
-            let matched = core.local_endpoints().flat_map(|data| {
-                let remotes = core.database().matches(data.guid.entity);
-                remotes.map(move |remote| pair(data.guid, remote, None))
-            });
-            let refused = core
-                .database()
-                .refusals()
-                .map(|(local, remote, why)| pair(Guid::new(prefix, local), remote, Some(why.to_string())));
-            matched.chain(refused).collect()
-        });
-        found.unwrap_or_default()
+    fn pair(&self, local: Guid, remote: Guid, refused: Option<&Refusal>) -> LocalMatch {
+        let refused = refused.map(Refusal::to_string);
+        let (path, why) = refused.is_none().then(|| self.executor.path(local, remote)).unzip();
+        LocalMatch { local, remote, refused, path, why: why.flatten() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_derive::DdsType;
+    use taut_exec::{Driver, JobClass};
+
+    use super::*;
+    use crate::{Config, DataReader, Qos};
+
+    #[derive(DdsType)]
+    #[dds(final, crate = ::taut_cdr)]
+    struct Number {
+        value: u32,
+    }
+
+    /// Others have their turn between two steps.
+    #[test]
+    fn however_much_is_known_is_found_in_steps_of_so_much() {
+        const READERS: usize = 2 * STEP;
+        let config = Config { domain_id: 113, interfaces: vec!["lo".into()], ..Config::default() };
+        let participant =
+            DomainParticipant::with_config(&Config { driver: Driver::Inline, ..config }).unwrap();
+        let topic = participant.topic::<Number>("Many").unwrap();
+        let writer = topic.writer(Qos::default().best_effort()).unwrap();
+        let reliable = |n: usize| {
+            if n.is_multiple_of(2) { Qos::default().reliable() } else { Qos::default().best_effort() }
+        };
+        let readers: Vec<_> = (0..READERS).map(|n| topic.reader(reliable(n)).unwrap()).collect();
+        let calls = || participant.latency_report().classes[JobClass::Calls as usize].steps as usize;
+        // One of them is the report.
+        let steps_since = |before: usize| calls() - before - 1;
+        let before = calls();
+        let endpoints: Vec<_> = participant.discovered_endpoints().iter().map(|found| found.guid).collect();
+        let taken = steps_since(before);
+        assert!(taken > READERS / STEP, "{taken}");
+        let mut known: Vec<_> = readers.iter().map(DataReader::guid).chain([writer.guid()]).collect();
+        known.sort();
+        assert_eq!(endpoints, known);
+        let before = calls();
+        let matches = participant.matches();
+        let taken = steps_since(before);
+        // Each is one for either side.
+        assert!(taken > 2 * READERS / STEP, "{taken}");
+        let (refused, matched) = matches.into_iter().partition::<Vec<_>, _>(|pair| pair.refused.is_some());
+        let of =
+            |found: &[LocalMatch]| found.iter().map(|pair| (pair.local, pair.remote)).collect::<Vec<_>>();
+        let pairs = |is_refused: bool| {
+            let of_kind =
+                (0..READERS).filter(|n| n.is_multiple_of(2) == is_refused).map(|n| readers[n].guid());
+            let mut pairs: Vec<_> =
+                of_kind.flat_map(|reader| [(reader, writer.guid()), (writer.guid(), reader)]).collect();
+            pairs.sort();
+            pairs
+        };
+        assert_eq!([of(&refused), of(&matched)], [pairs(true), pairs(false)]);
     }
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use taut_base::{Duration, Error, ErrorText, Guid, Result};
-use taut_dcps::InstanceState;
+use taut_dcps::{DiscoveryChanges, InstanceState};
+use taut_exec::Executor;
 
 use crate::DomainParticipant;
-use crate::builtin::{EndpointKind, EndpointSummary, ParticipantSummary};
+use crate::builtin::{EndpointKind, EndpointSummary, ParticipantSummary, others, others_endpoints};
 use crate::participant::wait_for;
 
 /// A change of what discovery knows.
@@ -42,30 +43,38 @@ impl BuiltinData for EndpointSummary {
 /// gone between two takes.
 pub struct BuiltinReader<T> {
     participant: DomainParticipant,
-    snapshot: fn(&DomainParticipant) -> Vec<T>,
+    topic: BuiltinTopic<T>,
     seen: RefCell<Seen<T>>,
 }
 
+/// Where a built-in topic is found.
+struct BuiltinTopic<T> {
+    /// How often it has changed.
+    changes: fn(DiscoveryChanges) -> u64,
+    /// What it has.
+    content: fn(&Executor) -> Vec<T>,
+}
+
 struct Seen<T> {
-    changes: Option<u64>,
+    changes: u64,
     known: BTreeMap<Guid, T>,
 }
 
 impl<T: BuiltinData> BuiltinReader<T> {
-    fn new(participant: &DomainParticipant, snapshot: fn(&DomainParticipant) -> Vec<T>) -> BuiltinReader<T> {
-        let seen = RefCell::new(Seen { changes: None, known: BTreeMap::new() });
-        BuiltinReader { participant: participant.clone(), snapshot, seen }
+    fn new(participant: &DomainParticipant, topic: BuiltinTopic<T>) -> BuiltinReader<T> {
+        let seen = RefCell::new(Seen { changes: 0, known: BTreeMap::new() });
+        BuiltinReader { participant: participant.clone(), topic, seen }
     }
 
     fn look(&self) -> BTreeMap<Guid, T> {
-        (self.snapshot)(&self.participant).into_iter().map(|data| (data.guid(), data)).collect()
+        (self.topic.content)(&self.participant.executor).into_iter().map(|data| (data.guid(), data)).collect()
     }
 
     /// What is new, has changed or has gone since the last take; not what has come and gone since then. *Cost*: a copy of all
     /// that is known.
     pub fn take(&self) -> Result<Vec<BuiltinSample<T>>> {
         let mut seen = self.seen.borrow_mut();
-        seen.changes = Some(self.changes()?);
+        seen.changes = self.changes()?;
         let now = self.look();
         let before = std::mem::replace(&mut seen.known, now);
         let alive = seen.known.iter().filter(|(guid, data)| before.get(guid) != Some(data));
@@ -86,12 +95,12 @@ impl<T: BuiltinData> BuiltinReader<T> {
         let (timeout, begun) = (timeout.into(), Instant::now());
         let in_vain = "discovery has found, changed and lost nothing since the last take";
         loop {
-            let seen = self.seen.borrow().changes.unwrap_or(0);
+            let seen = self.seen.borrow().changes;
             let left = Duration(timeout.0.saturating_sub(Duration::from(begun.elapsed()).0));
             wait_for(&self.participant.executor, left, in_vain, |participant, _| {
-                participant.discovery_changes() != seen
+                (self.topic.changes)(participant.discovery_changes()) != seen
             })?;
-            // The three topics change together.
+            // What has come may have gone since.
             let changes = self.changes()?;
             if self.look() != self.seen.borrow().known {
                 return Ok(());
@@ -100,35 +109,108 @@ impl<T: BuiltinData> BuiltinReader<T> {
             if left <= Duration::ZERO {
                 return Err(Error::Timeout(ErrorText::Fixed(in_vain)));
             }
-            self.seen.borrow_mut().changes = Some(changes);
+            self.seen.borrow_mut().changes = changes;
         }
     }
 
     fn changes(&self) -> Result<u64> {
-        self.participant.executor.look(|participant, _| participant.discovery_changes())
+        self.participant.executor.look(|participant, _| (self.topic.changes)(participant.discovery_changes()))
     }
 }
 
 impl DomainParticipant {
     /// DCPSParticipant: the other participants of the domain.
     pub fn builtin_participants(&self) -> BuiltinReader<ParticipantSummary> {
-        BuiltinReader::new(self, |participant| {
-            participant.discovered_participants().into_iter().filter(|found| !found.own).collect()
-        })
+        let changes = |changes: DiscoveryChanges| changes.participants;
+        BuiltinReader::new(self, BuiltinTopic { changes, content: others })
     }
 
     /// DCPSPublication: their writers.
     pub fn builtin_publications(&self) -> BuiltinReader<EndpointSummary> {
-        BuiltinReader::new(self, |participant| others(participant, EndpointKind::Writer))
+        let content = |executor: &Executor| others_endpoints(executor, EndpointKind::Writer);
+        BuiltinReader::new(self, BuiltinTopic { changes: |changes| changes.publications, content })
     }
 
     /// DCPSSubscription: their readers.
     pub fn builtin_subscriptions(&self) -> BuiltinReader<EndpointSummary> {
-        BuiltinReader::new(self, |participant| others(participant, EndpointKind::Reader))
+        let content = |executor: &Executor| others_endpoints(executor, EndpointKind::Reader);
+        BuiltinReader::new(self, BuiltinTopic { changes: |changes| changes.subscriptions, content })
     }
 }
 
-fn others(participant: &DomainParticipant, kind: EndpointKind) -> Vec<EndpointSummary> {
-    let endpoints = participant.discovered_endpoints().into_iter();
-    endpoints.filter(|found| found.kind == kind && !found.own).collect()
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use taut_derive::DdsType;
+
+    use super::*;
+    use crate::{Config, Qos};
+
+    const SOON: Duration = Duration::from_secs(20);
+
+    #[derive(DdsType)]
+    #[dds(final, crate = ::taut_cdr)]
+    struct Number {
+        value: u32,
+    }
+
+    thread_local! {
+        static LOOKS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    fn participant(domain_id: u32) -> DomainParticipant {
+        let config = Config { domain_id, interfaces: vec!["lo".into()], ..Config::default() };
+        DomainParticipant::with_config(&config).unwrap()
+    }
+
+    /// Counts how often it looks.
+    fn counted(
+        participant: &DomainParticipant,
+        changes: fn(DiscoveryChanges) -> u64,
+    ) -> BuiltinReader<EndpointSummary> {
+        let content = |executor: &Executor| {
+            LOOKS.set(LOOKS.get() + 1);
+            others_endpoints(executor, EndpointKind::Writer)
+        };
+        BuiltinReader::new(participant, BuiltinTopic { changes, content })
+    }
+
+    #[test]
+    fn what_changes_of_other_topics_is_not_looked_at() {
+        let (a, b) = (participant(114), participant(114));
+        let publications = counted(&a, |changes| changes.publications);
+        let reader = b.topic::<Number>("Found").unwrap().reader(Qos::default()).unwrap();
+        a.builtin_participants().wait(SOON).unwrap();
+        a.builtin_subscriptions().wait(SOON).unwrap();
+        let waited = publications.wait(Duration::ZERO);
+        assert!(matches!(waited, Err(Error::Timeout(_))), "{waited:?}");
+        assert_eq!(LOOKS.get(), 0);
+        let writer = b.topic::<Number>("Found").unwrap().writer(Qos::default()).unwrap();
+        publications.wait(SOON).unwrap();
+        let found = publications.take().unwrap();
+        assert_eq!(found.iter().map(|found| found.data.guid).collect::<Vec<_>>(), [writer.guid()]);
+        drop(reader);
+    }
+
+    /// As where somebody comes and goes all the time: whenever it asks, something has changed since it asked before.
+    #[test]
+    fn a_wait_ends_while_discovery_changes_all_the_time() {
+        thread_local! {
+            static CHANGES: Cell<u64> = const { Cell::new(0) };
+        }
+        let alone = participant(115);
+        let publications = counted(&alone, |_| {
+            CHANGES.set(CHANGES.get() + 1);
+            assert!(CHANGES.get() < 1_000_000, "it does not end");
+            CHANGES.get()
+        });
+        for timeout in [Duration::ZERO, Duration::from_millis(2)] {
+            LOOKS.set(0);
+            let waited = publications.wait(timeout);
+            assert!(matches!(waited, Err(Error::Timeout(_))), "{waited:?}");
+            // Who asks without a wait is answered by one look.
+            assert!(LOOKS.get() == 1 || timeout > Duration::ZERO, "{}", LOOKS.get());
+        }
+    }
 }

@@ -30,8 +30,6 @@ fn other_hash_of<T: DdsType>(payload: &[u8], key_only: bool) -> Option<InstanceH
 }
 
 /// The serialized key of a serialized sample, whatever else is in that.
-#[cold]
-#[inline(never)]
 pub(crate) fn key_of<T: DdsType>(payload: &[u8]) -> taut_cdr::Result<Vec<u8>> {
     let mut key = Vec::new();
     taut_cdr::key_payload_of::<T>(payload, &mut key)?;

@@ -188,7 +188,7 @@ impl Unmatched {
     fn new(core: &Participant, local: Guid, matched: usize, count: usize) -> Unmatched {
         let (ours, theirs) =
             if local.entity.is_writer() { ("writer", "reader") } else { ("reader", "writer") };
-        let own = core.local_endpoints().find(|data| data.guid == local);
+        let own = core.endpoint(local);
         let topic = own.map_or("", |data| data.topic_name.as_str());
         let mut text = format!("the {ours} of topic {topic:?} has {matched} of {count} matches");
         let database = core.database();

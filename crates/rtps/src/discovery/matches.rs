@@ -7,6 +7,8 @@ use std::ops::Bound;
 
 use taut_base::{EntityId, Guid, GuidPrefix};
 
+use super::Pair;
+
 /// Pairs of a local and another endpoint. *Cost*: each step O(log n).
 #[derive(Default)]
 pub(super) struct Matches {
@@ -50,9 +52,13 @@ impl Matches {
         prefix: GuidPrefix,
         after: (Guid, EntityId),
     ) -> impl Iterator<Item = (EntityId, Guid)> + '_ {
-        let behind = self.by_remote.range((Bound::Excluded(after), Bound::Unbounded));
-        let of_peer = behind.take_while(move |(guid, _)| guid.prefix == prefix);
-        of_peer.map(|(remote, local)| (*local, *remote))
+        let of_peer = self.behind(after).take_while(move |(guid, _)| guid.prefix == prefix);
+        of_peer.map(|(remote, local)| (local, remote))
+    }
+
+    /// All pairs behind this one, by the other endpoint.
+    pub fn behind(&self, pair: Pair) -> impl Iterator<Item = Pair> + '_ {
+        self.by_remote.range((Bound::Excluded(pair), Bound::Unbounded)).copied()
     }
 }
 

@@ -30,6 +30,7 @@ mod data_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time};
@@ -57,7 +58,7 @@ pub(crate) use transmit::Outbound;
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// What it says of itself.
-    pub data: ParticipantData,
+    pub data: Arc<ParticipantData>,
     /// Where its discovery is reached from here.
     pub metatraffic: Vec<Locator>,
     /// Where its endpoints are reached from here, unless they say otherwise.
@@ -117,6 +118,9 @@ impl Greeting {
     }
 }
 
+/// An endpoint of whichever participant, and a local one: a match, or why there is none.
+pub type Pair = (Guid, EntityId);
+
 /// Everything that discovery has found.
 #[derive(Default)]
 pub struct Database {
@@ -135,6 +139,12 @@ impl Database {
     /// The known participants.
     pub fn peers(&self) -> impl Iterator<Item = &Peer> {
         self.peers.values()
+    }
+
+    /// Those behind this one.
+    pub fn peers_behind(&self, prefix: GuidPrefix) -> impl Iterator<Item = &Peer> {
+        let next = |prefix: &GuidPrefix| self.peers.key_after(*prefix);
+        std::iter::successors(next(&prefix), next).filter_map(|prefix| self.peers.get(&prefix))
     }
 
     /// A known participant.
@@ -165,6 +175,19 @@ impl Database {
     /// Why local endpoints do not match others of their topic.
     pub fn refusals(&self) -> impl Iterator<Item = (EntityId, Guid, &Refusal)> {
         self.refusals.iter()
+    }
+
+    /// The pairs behind this one: matched, or why not.
+    pub fn pairs_behind(&self, pair: Pair) -> impl Iterator<Item = (Pair, Option<&Arc<Refusal>>)> {
+        let mut matched = self.matches.behind(pair).peekable();
+        let mut refused = self.refusals.behind(pair).peekable();
+        std::iter::from_fn(move || {
+            let is_match = |next: &Pair| refused.peek().is_none_or(|(refused, _)| next < *refused);
+            match matched.next_if(is_match) {
+                Some(pair) => Some((pair, None)),
+                None => refused.next().map(|(pair, why)| (*pair, Some(why))),
+            }
+        })
     }
 }
 
@@ -237,6 +260,16 @@ impl Participant {
     /// The local endpoints with what they announce, built-in ones left out.
     pub fn local_endpoints(&self) -> impl Iterator<Item = &Arc<EndpointData>> {
         self.locals.iter().filter(|(entity, _)| !entity.is_builtin()).map(|(_, local)| &local.data)
+    }
+
+    /// The endpoints behind this one: those of this participant first, built-in ones left out, then those of others.
+    pub fn endpoints_behind(&self, guid: Guid) -> impl Iterator<Item = &Arc<EndpointData>> {
+        let is_own = guid.prefix == self.config.guid_prefix;
+        let behind = (Bound::Excluded(guid.entity), Bound::Unbounded);
+        let locals = is_own.then(|| self.locals.range(behind)).into_iter().flatten();
+        let locals = locals.filter(|(entity, _)| !entity.is_builtin()).map(|(_, local)| &local.data);
+        let from = if is_own { Bound::Unbounded } else { Bound::Excluded(guid) };
+        locals.chain(self.database.endpoints.range((from, Bound::Unbounded)).map(|(_, data)| data))
     }
 
     /// Everything that discovery has found.
@@ -313,5 +346,75 @@ impl Default for Builtin {
             message_reader: reader,
             queued: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::iter::successors;
+
+    use taut_qos::EndpointQos;
+
+    use super::*;
+    use crate::Config;
+
+    /// A step begins behind the last one's last, which may have gone meanwhile.
+    #[test]
+    fn what_is_behind_one_after_another_is_all_there_is() {
+        /// One that is found behind itself would be found for ever.
+        const MOST: usize = 20;
+        let (prefix, own) = (|n| GuidPrefix([n; 12]), GuidPrefix([2; 12]));
+        let [first, second] = [1, 2].map(|n| EntityId::user(n, n == 1, false));
+        let address = Locator::udp_v4([127, 0, 0, 1].into(), 7410);
+        let mut here = Participant::new(Config::at(own, address));
+        let of = |guid| Arc::new(EndpointData::of(guid, "Topic", "Type", EndpointQos::default_writer()));
+        for entity in [first, second] {
+            let (kind, announced) = (LocalKind::Writer(WriterIndex(9)), SequenceNumber::ZERO);
+            let data = of(Guid::new(own, entity));
+            here.locals.insert(entity, Local { data, kind, ends: false, announced });
+        }
+        for n in [1, 3, 4] {
+            let metatraffic_unicast = vec![address];
+            let data =
+                ParticipantData { guid_prefix: prefix(n), metatraffic_unicast, ..ParticipantData::default() };
+            here.note_peer(Time(0), data, &address, &[]);
+            for entity in [first, second] {
+                let guid = Guid::new(prefix(n), entity);
+                here.database.endpoints.insert(guid, of(guid));
+                if entity == second || n == 3 {
+                    here.database.matches.insert(first, guid);
+                }
+                if entity == first || n == 1 {
+                    here.database.refusals.insert(guid, second, Refusal::Key);
+                }
+            }
+        }
+        let behind = |guid| here.endpoints_behind(guid).next().map(|data| data.guid);
+        let endpoints =
+            |start| successors(behind(start), |guid| behind(*guid)).take(MOST).collect::<Vec<_>>();
+        let of_others: Vec<_> = here.database.endpoints().map(|data| data.guid).collect();
+        let all: Vec<_> = here.local_endpoints().map(|data| data.guid).chain(of_others.clone()).collect();
+        assert_eq!((all.len(), of_others.len()), (8, 6));
+        assert_eq!(endpoints(Guid::new(own, EntityId::UNKNOWN)), all);
+        assert_eq!(endpoints(Guid::UNKNOWN), of_others);
+        let next = |prefix| here.database.peers_behind(prefix).next().map(|peer| peer.data.guid_prefix);
+        let peers =
+            successors(next(GuidPrefix::UNKNOWN), |prefix| next(*prefix)).take(MOST).collect::<Vec<_>>();
+        assert_eq!(peers, [1, 3, 4].map(prefix));
+        let next = |pair| here.database.pairs_behind(pair).next().map(|(pair, why)| (pair, why.is_some()));
+        let start = (Guid::UNKNOWN, EntityId::UNKNOWN);
+        let pairs = successors(next(start), |(pair, _)| next(*pair)).take(MOST).collect::<Vec<_>>();
+        let pair = |n, entity, local, is_refused| ((Guid::new(prefix(n), entity), local), is_refused);
+        let expected = [
+            pair(1, first, second, true),
+            pair(1, second, first, false),
+            pair(1, second, second, true),
+            pair(3, first, first, false),
+            pair(3, first, second, true),
+            pair(3, second, first, false),
+            pair(4, first, second, true),
+            pair(4, second, first, false),
+        ];
+        assert_eq!(pairs, expected);
     }
 }

@@ -5,12 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use taut_base::{EntityId, Guid, GuidPrefix};
 use taut_qos::Incompatibility;
 
-use super::EndpointData;
+use super::{EndpointData, Pair};
 use crate::limits;
 
 /// So many of a list of partitions are shown, and so many characters of each: a peer's list can be long, a text for people need
@@ -85,7 +86,7 @@ impl fmt::Display for Partitions<'_> {
 /// The reasons, by the other endpoint and the local one. *Cost*: each step O(log n), but for [`Refusals::remove_local`].
 #[derive(Default)]
 pub(super) struct Refusals {
-    by_pair: BTreeMap<(Guid, EntityId), Refusal>,
+    by_pair: BTreeMap<Pair, Arc<Refusal>>,
     /// How many there are of each participant.
     of_peer: BTreeMap<GuidPrefix, usize>,
     /// The same; who has the most is last.
@@ -95,24 +96,29 @@ pub(super) struct Refusals {
 impl Refusals {
     /// Why two endpoints do not match.
     pub fn get(&self, remote: Guid, local: EntityId) -> Option<&Refusal> {
-        self.by_pair.get(&(remote, local))
+        self.by_pair.get(&(remote, local)).map(|why| &**why)
     }
 
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = (EntityId, Guid, &Refusal)> {
-        self.by_pair.iter().map(|((remote, local), why)| (*local, *remote, why))
+        self.by_pair.iter().map(|((remote, local), why)| (*local, *remote, &**why))
+    }
+
+    /// Those behind this pair.
+    pub fn behind(&self, pair: Pair) -> impl Iterator<Item = (&Pair, &Arc<Refusal>)> {
+        self.by_pair.range((Bound::Excluded(pair), Bound::Unbounded))
     }
 
     /// Notes a reason, in the place of the pair's earlier one. `false`: there is no room for one more, so that who has the most
     /// gives one up, or this one is not noted if that is of the same participant.
     pub fn insert(&mut self, remote: Guid, local: EntityId, why: Refusal) -> bool {
         if let Some(known) = self.by_pair.get_mut(&(remote, local)) {
-            *known = why;
+            *known = Arc::new(why);
             return true;
         }
         let has_room = self.by_pair.len() < limits::REFUSALS;
         if has_room || self.take_from_most(remote.prefix) {
-            self.by_pair.insert((remote, local), why);
+            self.by_pair.insert((remote, local), Arc::new(why));
             self.recount(remote.prefix, |count| count.saturating_add(1));
         }
         has_room

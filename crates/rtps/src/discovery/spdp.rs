@@ -1,6 +1,7 @@
 //! Participants: announcing this one, finding, keeping and forgetting others. RTPS 2.5 §8.5.3.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use taut_base::{Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Locator, SequenceNumber, Time};
 use taut_mem::Bytes;
@@ -405,7 +406,7 @@ impl Participant {
         let lease = lease(&data, true);
         let peer = Peer {
             kept_addresses: kept_addresses(&data, &metatraffic, &self.config.addresses),
-            data,
+            data: Arc::new(data),
             metatraffic,
             unicast,
             source: *source,
@@ -451,7 +452,7 @@ impl Participant {
         if !peer.keeps_source(now, source, &self.config.addresses.interfaces) {
             (peer.source, peer.source_at) = (*source, now);
         }
-        peer.data = data;
+        peer.data = Arc::new(data);
         peer.said.clear();
         peer.said.extend_from_slice(said);
         self.announced = Some(prefix);
@@ -502,8 +503,9 @@ impl Participant {
 
     /// A participant has started again under its old name: what is known of it is of another one.
     pub(crate) fn begin_life(&mut self, now: Time, prefix: GuidPrefix) {
-        let Some(Peer { data, source, .. }) = self.database.peers.get(&prefix).cloned() else { return };
-        self.replace_peer(now, prefix, false, Some((data, source)));
+        let Some(Peer { data, source, .. }) = self.database.peer(prefix) else { return };
+        let again = (ParticipantData::clone(data), *source);
+        self.replace_peer(now, prefix, false, Some(again));
     }
 }
 
