@@ -9,8 +9,6 @@
 //! [`statistics`] make a [`record`] of the rounds.
 #![forbid(unsafe_code)]
 
-use std::io::Write;
-
 mod accounting;
 mod aims;
 pub mod args;
@@ -26,6 +24,7 @@ mod half;
 mod machine;
 mod namespace;
 mod network;
+pub mod output;
 pub mod performance;
 mod plan;
 mod process;
@@ -57,8 +56,8 @@ pub use args::Arguments;
 pub fn run(arguments: &Arguments, stop: Stop) -> Result<u8, Failure> {
     match &arguments.command {
         args::Command::Measure(workload) => run::run(workload, stop),
-        args::Command::Report(options) => results::report(options),
-        args::Command::Compare(options) => results::compare(options),
+        args::Command::Report(options) => results::report(options, stop),
+        args::Command::Compare(options) => results::compare(options, stop),
     }
 }
 
@@ -96,17 +95,6 @@ impl std::fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
-
-/// Prints to stdout at once.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::Output)
-}
-
-/// A remark for people on stderr. That it cannot be written is no reason to stop: then nobody is left to tell.
-pub(crate) fn note(text: &str) {
-    let _ = std::io::stderr().write_all(format!("taut perf: {text}\n").as_bytes());
-}
 
 /// What the user has to change; the text has the remedy.
 #[derive(Debug)]

@@ -3,32 +3,33 @@
 use std::path::Path;
 
 use crate::args::{CompareArguments, ReportArguments};
+use crate::output::{note, print};
 use crate::record::Record;
-use crate::{Failure, Wrong, compare, note, performance, print, report, run_file};
+use crate::{Failure, Stop, Wrong, compare, performance, report, run_file};
 
 /// Writes the page, or the pages of the documentation.
-pub(crate) fn report(options: &ReportArguments) -> Result<u8, Failure> {
-    let records = read(&options.runs)?;
+pub(crate) fn report(options: &ReportArguments, stop: Stop) -> Result<u8, Failure> {
+    let records = read(&options.runs, stop)?;
     if let Some(docs) = &options.docs {
         let written = performance::write(&records, docs).map_err(|error| cannot_write(docs, &error))?;
         for path in written {
-            print(&format!("{}\n", path.display()))?;
+            print(&format!("{}\n", path.display()), stop)?;
         }
         return Ok(0);
     }
     std::fs::write(&options.out, report::page(&records))
         .map_err(|error| cannot_write(&options.out, &error))?;
-    print(&format!("{}\n", options.out.display()))?;
+    print(&format!("{}\n", options.out.display()), stop)?;
     Ok(0)
 }
 
 /// Prints what has changed; 1 if anything is worse.
 ///
 /// *Errors*: nothing could be compared, which says nothing of what has changed.
-pub(crate) fn compare(options: &CompareArguments) -> Result<u8, Failure> {
-    let (old, new) = (read(&[&options.old])?, read(&[&options.new])?);
+pub(crate) fn compare(options: &CompareArguments, stop: Stop) -> Result<u8, Failure> {
+    let (old, new) = (read(&[&options.old], stop)?, read(&[&options.new], stop)?);
     let comparison = compare::compare(&old, &new);
-    print(&comparison.to_string())?;
+    print(&comparison.to_string(), stop)?;
     if comparison.is_empty() {
         let (old, new) = (options.old.display(), options.new.display());
         let text = if comparison.without_figure.is_empty() {
@@ -45,10 +46,10 @@ pub(crate) fn compare(options: &CompareArguments) -> Result<u8, Failure> {
     Ok(u8::from(comparison.is_worse()))
 }
 
-fn read<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<Record>, Wrong> {
+fn read<P: AsRef<Path>>(paths: &[P], stop: Stop) -> Result<Vec<Record>, Wrong> {
     let lines = run_file::read(paths).map_err(|error| Wrong::new(error.to_string()))?;
     for warning in lines.warnings {
-        note(&warning);
+        note(&warning, stop);
     }
     Ok(lines.records)
 }

@@ -10,12 +10,13 @@ use crate::case::Case;
 use crate::catalog::{Catalog, Entry, FLOOR, KNOWN, ask};
 use crate::gather::{Gathered, set_ratios};
 use crate::namespace::{self, Side};
+use crate::output::{note, print};
 use crate::plan::{self, Plan};
 use crate::progress::Progress;
 use crate::record::{Outcome, Record, Run};
 use crate::session::Trouble;
 use crate::words::counted;
-use crate::{Failure, Stop, Wrong, machine, note, print, table};
+use crate::{Failure, Stop, Wrong, machine, table};
 
 /// All is measured.
 const DONE: u8 = 0;
@@ -63,15 +64,15 @@ pub fn run(workload: &Workload, stop: Stop) -> Result<u8, Failure> {
         return Err(Wrong(format!("no line of {command} is called so; name some of: {lines}")).into());
     }
     let bench = Bench::new(stop, catalog, scratch, options.domain_base)?;
-    let mut out = Out::new(options, &entries)?;
+    let mut out = Out::new(options, &entries, stop)?;
     let left_out = (!plan.left_out.is_empty())
         .then(|| format!("left out for lack of time: {}", plan.left_out.join(", ")));
     if let Some(left_out) = &left_out {
-        note(&format!("{left_out}; a larger --budget has it, --quick never"));
+        note(&format!("{left_out}; a larger --budget has it, --quick never"), stop);
     }
     let unequal = machine::unequal_buffers();
     if let Some(unequal) = &unequal {
-        note(unequal);
+        note(unequal, stop);
     }
     let run = machine::describe(notes.into_iter().chain(left_out).chain(unequal).collect());
     let measured = measure(&bench, &plan, &entries, &run, &mut out);
@@ -82,7 +83,7 @@ pub fn run(workload: &Workload, stop: Stop) -> Result<u8, Failure> {
         () if (stop.requested)() => ENDED,
         () if out.has_failed => FAILED,
         () if !out.has_run => {
-            note("nothing was measured: all that was asked for is absent or left out, as said above");
+            note("nothing was measured: all that was asked for is absent or left out, as said above", stop);
             NOTHING
         }
         () => DONE,
@@ -94,13 +95,16 @@ fn measure(bench: &Bench, plan: &Plan, entries: &[Entry], run: &Run, out: &mut O
     let planned_s: f64 = plan.cases.iter().map(|case| plan::case_s(case, entries)).sum();
     let trials: usize =
         plan.cases.iter().map(|case| plan::runnable(case, entries) * case.rounds as usize).sum();
-    note(&format!(
-        "{}, {}, {}, about {}",
-        counted(plan.cases.len(), "case"),
-        counted(entries.len(), "peer"),
-        counted(trials, "trial"),
-        humantime::format_duration(Duration::from_secs(planned_s.ceil() as u64))
-    ));
+    note(
+        &format!(
+            "{}, {}, {}, about {}",
+            counted(plan.cases.len(), "case"),
+            counted(entries.len(), "peer"),
+            counted(trials, "trial"),
+            humantime::format_duration(Duration::from_secs(planned_s.ceil() as u64))
+        ),
+        bench.stop,
+    );
     let mut progress = Progress::new(planned_s);
     for cases in plan.cases.chunk_by(|_, next| next.in_turns) {
         let rounds = affordable(plan, cases, entries, &progress);
@@ -218,6 +222,7 @@ fn records(gathered: &[Gathered], case: &Case, run: &Run) -> Vec<Record> {
 
 /// Where lines go.
 struct Out {
+    stop: Stop,
     json: bool,
     file: Option<BufWriter<File>>,
     /// Those of a workload that is not printed yet.
@@ -231,7 +236,7 @@ struct Out {
 }
 
 impl Out {
-    fn new(options: &Options, entries: &[Entry]) -> Result<Out, Wrong> {
+    fn new(options: &Options, entries: &[Entry], stop: Stop) -> Result<Out, Wrong> {
         let file = match &options.save {
             Some(path) => {
                 let refused =
@@ -245,6 +250,7 @@ impl Out {
         let floor = entries.iter().find(|entry| entry.name() == FLOOR).or(entries.first());
         let base = named.first().cloned().or(floor.map(|entry| entry.name().to_string()));
         Ok(Out {
+            stop,
             json: options.json,
             file,
             lines: Vec::new(),
@@ -267,7 +273,7 @@ impl Out {
                 None => Ok(()),
             };
             if self.json {
-                print(&format!("{line}\n"))?;
+                print(&format!("{line}\n"), self.stop)?;
             } else {
                 if self.lines.first().is_some_and(|last| last.workload != record.workload) {
                     self.print_table()?;
@@ -283,7 +289,7 @@ impl Out {
 
     fn print_table(&mut self) -> Result<(), Failure> {
         let lines = std::mem::take(&mut self.lines);
-        print(&table::render(&lines, self.base.as_deref()))
+        print(&table::render(&lines, self.base.as_deref()), self.stop)
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
@@ -331,7 +337,7 @@ fn list(options: &Options, stop: Stop) -> Result<u8, Failure> {
     }
     let text: Vec<String> =
         if options.json { objects.iter().map(ToString::to_string).collect() } else { lines };
-    print(&(text.join("\n") + "\n"))?;
+    print(&(text.join("\n") + "\n"), stop)?;
     Ok(if has_failed { FAILED } else { DONE })
 }
 
@@ -344,6 +350,8 @@ mod tests {
     use crate::args::options;
     use crate::catalog::Peer;
     use crate::workload::{Round, Work};
+
+    const NO_STOP: Stop = Stop { requested: || false, request: || () };
 
     /// Notes each round that it runs.
     struct Noted(&'static str, Rc<RefCell<Vec<String>>>);
@@ -365,8 +373,8 @@ mod tests {
 
     #[test]
     fn cases_in_turns_have_each_round_beside_each_other_and_their_lines_apart() {
-        let stop = Stop { requested: || false, request: || () };
-        let bench = Bench::new(stop, Catalog::search(&[], stop).unwrap(), std::env::temp_dir(), 1).unwrap();
+        let catalog = Catalog::search(&[], NO_STOP).unwrap();
+        let bench = Bench::new(NO_STOP, catalog, std::env::temp_dir(), 1).unwrap();
         let notes = Rc::default();
         let case = |name, size| Case::new("soak", None, size, Box::new(Noted(name, Rc::clone(&notes))));
         let mut cases = [case("first", 1), case("second", 2)];
@@ -392,7 +400,7 @@ mod tests {
 
     /// Is it a failure of the run that this peer has failed?
     fn fails(words: &str, peer: &str) -> bool {
-        let mut out = Out::new(&options(words), &[]).unwrap();
+        let mut out = Out::new(&options(words), &[], NO_STOP).unwrap();
         let record = serde_json::json!({
             "workload": "latency", "peer": peer, "version": "", "transport": "udp", "wait": "block",
             "pin": "none", "size_bytes": 64, "rate_hz": 0.0, "qos": "", "case": "", "status": "failed",

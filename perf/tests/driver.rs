@@ -4,10 +4,12 @@
 //! Needs namespaces, as the driver does; says so and passes where the system makes none, unless CI is set.
 #![forbid(unsafe_code)]
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use taut_perf::record::{Outcome, Pace, Record};
@@ -464,6 +466,35 @@ fn wrong_use_is_told() {
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && text.contains(told), "{words}: {text}");
     }
+}
+
+/// Whoever reads its output has stopped doing so.
+#[test]
+fn a_signal_ends_it_though_nobody_reads_on() {
+    let (_unread, full) = std::io::pipe().unwrap();
+    fcntl(&full, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+    while (&full).write(b"\n").is_ok() {}
+    fcntl(&full, FcntlArg::F_SETFL(OFlag::empty())).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let cut = directory.path().join("cut.jsonl");
+    let line = serde_json::json!({
+        "workload": "latency", "peer": "fake", "version": "", "transport": "udp", "wait": "block", "pin": "none",
+        "size_bytes": 64, "rate_hz": 0.0, "qos": "", "case": "", "status": "failed", "reason": "it broke",
+        "rounds": 0, "samples": 0, "lost": 0, "out_of_order": 0, "duplicates": 0, "corrupt": 0, "round_values": [],
+        "run": {"id": "", "started": "", "command": "", "taut": "", "cpu": "", "cores": 1, "kernel": "",
+                "governor": "", "notes": []}
+    });
+    std::fs::write(&cut, format!("{line}\n{{")).unwrap();
+    let mut command = Command::new(examples().join("taut-perf"));
+    let mut child =
+        command.arg("compare").args([&cut; 2]).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    // Behind what it says of the second file it prints, whatever it is asked.
+    assert!(lines.by_ref().take(2).all(|line| line.contains("ends in the middle")));
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).unwrap();
+    await_or_kill(&mut child, 30, "compare");
+    let told = lines.next().unwrap();
+    assert!(told.contains("the output cannot be written"), "{told}");
 }
 
 #[test]

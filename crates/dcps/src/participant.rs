@@ -396,6 +396,11 @@ impl DomainParticipant {
         self.core.ask_for_acknowledgements(now, index);
     }
 
+    /// A writer is to go when it has sent all; see [`taut_rtps::Participant::note_going`].
+    pub fn note_going(&mut self, index: WriterIndex) {
+        self.core.note_going(index);
+    }
+
     /// The application says that a writer is alive.
     pub fn assert_liveliness(&mut self, now: Time, index: WriterIndex) {
         self.core.assert_liveliness(now, index);

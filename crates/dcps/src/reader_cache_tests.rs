@@ -580,14 +580,24 @@ fn keys_of_instances_and_their_table_are_bounded() {
     assert_eq!((&*key, kind), (&[1, 9, 9][..], PayloadKind::Data));
     assert_eq!(rig.cache.lookup_instance(handle(1)), Some(handle(1)));
     assert_eq!(rig.cache.lookup_instance(handle(2)), None);
-    let many = crate::DEFAULT_MAX_INSTANCES as u32 + 10;
-    for n in 0..many {
-        let mut change = change(ChangeKind::Alive, 1, 1, 1);
+    let of = |number: u32| {
         let mut bytes = [5; 16];
-        bytes[..4].copy_from_slice(&n.to_be_bytes());
-        change.instance = Some(InstanceHandle(bytes));
-        assert_eq!(rig.cache.insert(Time(0), change, 0, None), Insert::Stored);
+        bytes[..4].copy_from_slice(&number.to_be_bytes());
+        CacheChange { instance: Some(InstanceHandle(bytes)), ..change(ChangeKind::Alive, 1, 1, 1) }
+    };
+    let most = crate::DEFAULT_MAX_INSTANCES;
+    for number in 0..most as u32 + 10 {
+        assert_eq!(rig.cache.insert(Time(0), of(number), 0, None), Insert::Stored);
         rig.take();
     }
-    assert_eq!(rig.cache.instance_count(), crate::DEFAULT_MAX_INSTANCES);
+    assert_eq!(rig.cache.instance_count(), most);
+    // None is forgotten that has samples.
+    let mut rig = Rig::new(DataReaderQos::default());
+    for number in 0..most as u32 {
+        assert_eq!(rig.cache.insert(Time(0), of(number), 0, None), Insert::Stored);
+    }
+    let refused = Insert::Rejected(SampleRejectedReason::RejectedByInstancesLimit);
+    assert_eq!(rig.cache.insert(Time(0), of(most as u32), 0, None), refused);
+    rig.take();
+    assert_eq!(rig.cache.insert(Time(0), of(most as u32), 0, None), Insert::Stored);
 }

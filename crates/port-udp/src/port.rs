@@ -106,13 +106,14 @@ impl UdpPort {
         let groups = [DEFAULT_GROUP_V6, OTHER_GROUP_V6];
         let (metatraffic, metatraffic_sockets) =
             opening.ends(first, v4.metatraffic, v6_metatraffic, port, &groups, &mut interfaces)?;
+        let receiver = Receiver::new(std::mem::take(user_sockets), metatraffic_sockets, &metatraffic.groups);
         let mut port = UdpPort {
             sender,
             participant_index: index,
             metatraffic,
             user,
             critical,
-            receiver: Receiver::new(std::mem::take(user_sockets), metatraffic_sockets),
+            receiver,
             config: config.clone(),
             interfaces,
             stale: false,

@@ -6,12 +6,13 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+use nix::sys::socket::{setsockopt, sockopt};
 use taut_base::Locator;
 use taut_mem::{Pool, Slot};
 use taut_port::{Frame, Receive, Traffic};
 
 use crate::UdpPort;
+use crate::group::Group;
 use crate::stats::Stats;
 use crate::sys::{BURST, Burst, Head};
 
@@ -89,18 +90,14 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// The sockets get the numbers from 0 on, in this order.
-    pub(crate) fn new(user: Vec<UdpSocket>, metatraffic: Vec<UdpSocket>) -> Receiver {
+    /// The sockets get the numbers from 0 on, in this order; `groups` are those of `metatraffic`.
+    pub(crate) fn new(user: Vec<UdpSocket>, metatraffic: Vec<UdpSocket>, groups: &[Group]) -> Receiver {
         let mut sockets = Vec::new();
         let mut add = |traffic, of_traffic: Vec<UdpSocket>| {
             let first = sockets.len();
-            // Only that of a group shares its port, with all participants of the host.
-            let is_of_group = |socket: &UdpSocket| getsockopt(socket, sockopt::ReuseAddr) == Ok(true);
-            sockets.extend(of_traffic.into_iter().map(|socket| Receiving {
-                frames: match traffic {
-                    Traffic::Meta if is_of_group(&socket) => Traffic::MetaMulticast,
-                    traffic => traffic,
-                },
+            let is_of_group = |index| groups.iter().any(|group| group.socket == index);
+            sockets.extend(of_traffic.into_iter().zip(first..).map(|(socket, index)| Receiving {
+                frames: if is_of_group(index) { Traffic::MetaMulticast } else { traffic },
                 socket: Arc::new(socket),
                 traffic,
                 weight: 1,

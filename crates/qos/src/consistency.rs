@@ -63,35 +63,36 @@ fn opaque(policy: &str, bytes: &[u8]) -> Result<()> {
 }
 
 fn durability_service(service: &DurabilityService) -> Result<()> {
-    history(service.history, &service.resource_limits)?;
+    history(["DURABILITY_SERVICE"; 2], service.history, &service.resource_limits)?;
     span("DURABILITY_SERVICE service_cleanup_delay", service.service_cleanup_delay, true)
 }
 
-/// DCPS 1.4 §2.2.3.18 and §2.2.3.19.
-fn history(history: History, limits: &ResourceLimits) -> Result<()> {
+/// The policies that say so of an entity's own samples.
+const OWN: [&str; 2] = ["HISTORY", "RESOURCE_LIMITS"];
+
+/// Of these policies. DCPS 1.4 §2.2.3.18 and §2.2.3.19.
+fn history([kind, most]: [&str; 2], history: History, limits: &ResourceLimits) -> Result<()> {
     for (name, limit) in [
         ("max_samples", limits.max_samples),
         ("max_instances", limits.max_instances),
         ("max_samples_per_instance", limits.max_samples_per_instance),
     ] {
-        check(limit != Some(0), || {
-            format!("RESOURCE_LIMITS {name} is 0: make it 1 or more, or None for no limit")
-        })?;
+        check(limit != Some(0), || format!("{most} {name} is 0: make it 1 or more, or None for no limit"))?;
     }
     if let (Some(all), Some(one)) = (limits.max_samples, limits.max_samples_per_instance) {
         check(all >= one, || {
             format!(
-                "RESOURCE_LIMITS max_samples {all} is below max_samples_per_instance {one}: \
+                "{most} max_samples {all} is below max_samples_per_instance {one}: \
                  raise the first or lower the second"
             )
         })?;
     }
     let History::KeepLast(depth) = history else { return Ok(()) };
-    check(depth > 0, || "HISTORY KEEP_LAST has depth 0: make it 1 or more".to_string())?;
+    check(depth > 0, || format!("{kind} KEEP_LAST has depth 0: make it 1 or more"))?;
     let limit = limits.max_samples_per_instance.unwrap_or(u32::MAX);
     check(depth <= limit, || {
         format!(
-            "HISTORY KEEP_LAST has depth {depth}, RESOURCE_LIMITS max_samples_per_instance is {limit}: \
+            "{kind} KEEP_LAST has depth {depth}, {most} max_samples_per_instance is {limit}: \
              lower the depth or raise the limit"
         )
     })
@@ -186,7 +187,7 @@ impl SubscriberQos {
 impl TopicQos {
     /// Is it at one with itself? *Errors*: `InconsistentPolicy` with what to change.
     pub fn check(&self) -> Result<()> {
-        history(self.history, &self.resource_limits)?;
+        history(OWN, self.history, &self.resource_limits)?;
         durability_service(&self.durability_service)?;
         timing(self.deadline, self.latency_budget, &self.liveliness)?;
         span("LIFESPAN", self.lifespan, false)?;
@@ -216,7 +217,7 @@ impl TopicQos {
 impl DataWriterQos {
     /// Is it at one with itself? *Errors*: `InconsistentPolicy` with what to change.
     pub fn check(&self) -> Result<()> {
-        history(self.history, &self.resource_limits)?;
+        history(OWN, self.history, &self.resource_limits)?;
         durability_service(&self.durability_service)?;
         timing(self.deadline, self.latency_budget, &self.liveliness)?;
         span("LIFESPAN", self.lifespan, false)?;
@@ -263,7 +264,7 @@ impl DataReaderQos {
     /// Is it at one with itself? *Errors*: `InconsistentPolicy` and `Unsupported` with what to change.
     pub fn check(&self) -> Result<()> {
         types(&self.type_consistency)?;
-        history(self.history, &self.resource_limits)?;
+        history(OWN, self.history, &self.resource_limits)?;
         timing(self.deadline, self.latency_budget, &self.liveliness)?;
         span("TIME_BASED_FILTER minimum_separation", self.time_based_filter, true)?;
         span("RELIABILITY max_blocking_time", self.reliability.max_blocking_time, true)?;
@@ -355,6 +356,9 @@ mod tests {
         let service = DurabilityService { service_cleanup_delay: Duration(-1), ..Default::default() };
         assert!(DataWriterQos { durability_service: service, ..Default::default() }.check().is_err());
         assert!(TopicQos { durability_service: service, ..Default::default() }.check().is_err());
+        let service = DurabilityService { resource_limits: limits(Some(0), None), ..Default::default() };
+        let text = DataWriterQos::default().durability_service(service).check().unwrap_err().to_string();
+        assert!(text.contains("DURABILITY_SERVICE max_samples is 0"), "{text}");
         assert!(PublisherQos::default().partition(["x".repeat(MAX_NAME + 1)]).check().is_err());
     }
 

@@ -1,4 +1,4 @@
-//! Writes that have found no room, and what they are told when there is some.
+//! Writes that have found no room, and writers that go: what they are told when there is some, or all is sent.
 
 use taut_base::Time;
 
@@ -16,6 +16,11 @@ impl Participant {
         if let Some(at) = writer.ask_for_room(now) {
             self.timers.set_heartbeat(at, index);
         }
+    }
+
+    /// A writer is to go: where sending is paced [`Event::Acknowledged`] tells when it has nothing unsent any more.
+    pub fn note_going(&mut self, index: WriterIndex) {
+        self.has_refused |= self.writers.get_mut(index.0).is_some_and(Writer::note_going);
     }
 
     /// Tells of room that has come by sending alone: where that is paced, who acknowledges nothing makes none. Events are looked
@@ -90,5 +95,17 @@ mod tests {
             writer.push(&mut Tx::new(Time(1), &mut Loopback::new(), &mut message, 9));
             assert!(writer.takes_again() && !writer.has_refused() && !writer.takes_again());
         }
+    }
+
+    #[test]
+    fn who_goes_is_told_once_of_all_that_is_sent() {
+        let mut writer = writer(1, ReliabilityKind::BestEffort);
+        assert!(!writer.note_going(), "there is nothing to send");
+        writer.write(Time(1), &mut change()).unwrap();
+        assert!(writer.note_going() && !writer.takes_again());
+        let (version, vendor) = (ProtocolVersion::RTPS_2_5, VendorId::UNKNOWN);
+        let mut message = Message::new(Header { version, vendor, prefix: writer.guid.prefix });
+        writer.push(&mut Tx::new(Time(1), &mut Loopback::new(), &mut message, 9));
+        assert!(writer.takes_again() && !writer.has_refused() && !writer.takes_again());
     }
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use taut_base::{Error, InstanceHandle, Result};
+use taut_exec::to_log;
 use taut_qos::DataWriterQos;
 use taut_rtps::history_cache::ChangeKind;
 
@@ -50,6 +51,8 @@ pub(crate) struct Instances {
     key_bytes: usize,
     /// There have been more than are remembered.
     is_partial: bool,
+    /// Whom to name when it is told that some end without a word; then empty.
+    topic: String,
     /// RESOURCE_LIMITS max_instances.
     limit: Option<usize>,
     /// WRITER_DATA_LIFECYCLE autodispose_unregistered_instances.
@@ -59,18 +62,20 @@ pub(crate) struct Instances {
 }
 
 impl Instances {
-    pub fn new(qos: &DataWriterQos) -> Instances {
+    pub fn new(qos: &DataWriterQos, topic: String) -> Instances {
         Instances {
             known: BTreeMap::new(),
             key_bytes: 0,
             is_partial: false,
+            topic,
             limit: qos.resource_limits.max_instances.map(|limit| limit as usize),
             autodispose: qos.writer_data_lifecycle.autodispose_unregistered_instances,
             recent: None,
         }
     }
 
-    /// Registers an instance, if it is not. `key` writes what is to be sent when it ends. Returns whether it is new.
+    /// Registers an instance, if it is not. `key` writes what is to be sent when it ends. Returns whether it is new. The log
+    /// tells once that there are more than are remembered.
     ///
     /// *Errors*: [`Error::OutOfResources`] beyond max_instances; those of `key`.
     #[inline]
@@ -83,17 +88,36 @@ impl Instances {
             return Ok(false);
         }
         if self.known.len() >= self.limit.unwrap_or(DEFAULT_MAX_INSTANCES) {
-            self.is_partial = self.limit.is_none();
-            return self.limit.map_or(Ok(false), |limit| Err(too_many(limit)));
+            if let Some(limit) = self.limit {
+                return Err(too_many(limit));
+            }
+            self.is_partial = true;
+            self.warn_once();
+            return Ok(false);
         }
         let mut bytes = Vec::new();
         key(&mut bytes)?;
         if self.key_bytes + bytes.len() > MAX_KEY_BYTES {
             bytes.clear();
+            self.warn_once();
         }
         self.key_bytes += bytes.len();
         self.known.insert(instance, Known { key: bytes.into(), told: Told::Nothing });
         Ok(true)
+    }
+
+    /// No error, as each is written as any other.
+    #[cold]
+    fn warn_once(&mut self) {
+        let topic = std::mem::take(&mut self.topic);
+        if !topic.is_empty() {
+            to_log(|| {
+                log::warn!(
+                    "topic {topic}: a writer remembers {DEFAULT_MAX_INSTANCES} instances, and {MAX_KEY_BYTES} B of their keys: of \
+                     others readers see only that they have no writers when it goes; unregister those that have ended"
+                );
+            });
+        }
     }
 
     /// May an instance be unregistered? *Errors*: [`Error::PreconditionNotMet`] if it is not registered, as far as is known.
@@ -177,7 +201,29 @@ fn too_many(limit: usize) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+
+    /// What is said of that topic.
+    struct Log(Mutex<Vec<String>>);
+
+    static LOG: Log = Log(Mutex::new(Vec::new()));
+
+    impl log::Log for Log {
+        fn enabled(&self, _: &log::Metadata) -> bool {
+            true
+        }
+
+        fn log(&self, record: &log::Record) {
+            let text = record.args().to_string();
+            if text.starts_with("topic Instances: ") {
+                self.0.lock().unwrap().push(text);
+            }
+        }
+
+        fn flush(&self) {}
+    }
 
     fn handle(number: u32) -> InstanceHandle {
         let mut handle = [0; 16];
@@ -203,7 +249,7 @@ mod tests {
     fn each_ends_by_what_was_told_of_it() {
         for autodispose in [true, false] {
             let qos = DataWriterQos::default().autodispose_unregistered_instances(autodispose);
-            let mut instances = Instances::new(&qos);
+            let mut instances = Instances::new(&qos, "Instances".into());
             (1..=5).for_each(|number| write(&mut instances, number, 8));
             instances.note(handle(2), ChangeKind::NotAliveDisposed);
             instances.note(handle(3), ChangeKind::NotAliveUnregistered);
@@ -221,15 +267,20 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded() {
-        let mut instances = Instances::new(&DataWriterQos::default());
+    fn memory_is_bounded_and_told_of() {
+        log::set_logger(&LOG).unwrap();
+        log::set_max_level(log::LevelFilter::Warn);
+        let told = || LOG.0.lock().unwrap().len();
+        let mut instances = Instances::new(&DataWriterQos::default(), "Instances".into());
+        (0..DEFAULT_MAX_INSTANCES as u32).for_each(|number| write(&mut instances, number, 8));
+        assert_eq!(told(), 0, "all are remembered");
         (0..DEFAULT_MAX_INSTANCES as u32 + 9).for_each(|number| write(&mut instances, number, 8));
-        assert_eq!(instances.known.len(), DEFAULT_MAX_INSTANCES);
+        assert_eq!((instances.known.len(), told()), (DEFAULT_MAX_INSTANCES, 1));
         instances.note(handle(0), ChangeKind::NotAliveUnregistered);
         assert!(instances.check_registered(handle(DEFAULT_MAX_INSTANCES as u32 + 8)).is_ok(), "it may be");
-        let mut instances = Instances::new(&DataWriterQos::default());
+        let mut instances = Instances::new(&DataWriterQos::default(), "Instances".into());
         (0..20).for_each(|number| write(&mut instances, number, 1 << 20));
-        assert_eq!((instances.known.len(), instances.key_bytes), (20, MAX_KEY_BYTES));
+        assert_eq!((instances.known.len(), instances.key_bytes, told()), (20, MAX_KEY_BYTES, 2));
         assert_eq!(ended(&mut instances).len(), 16);
     }
 }

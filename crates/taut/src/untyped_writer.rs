@@ -75,7 +75,7 @@ impl UntypedWriter {
             warn_of_durability(&endpoint);
         }
         let executor = Arc::clone(&participant.executor);
-        let qos = endpoint.qos.clone();
+        let (topic, qos) = (endpoint.topic_name.clone(), endpoint.qos.clone());
         let representation = representation(&qos.representation)?;
         let (index, guid) = executor.create_writer(endpoint)?;
         let outlet = executor.outlet(index, &qos);
@@ -84,7 +84,7 @@ impl UntypedWriter {
             outlet.follow(suspension);
         }
         let pool = Pool::new(BUFFER_SIZE, BUFFERS).over(executor.chunks(qos.transport_priority));
-        let instances = Instances::new(&qos);
+        let instances = Instances::new(&qos, topic);
         let tools = RefCell::new(Tools { pool, hasher: KeyHasher::default(), outlet, instances });
         let is_within = guid.entity.is_keyed()
             && qos.durability != DurabilityKind::Volatile

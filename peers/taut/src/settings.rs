@@ -85,7 +85,7 @@ pub fn config(options: &Options) -> Config {
         local: !is_network(options),
         wake_ahead: if options.variant == AHEAD { WAKES_AHEAD } else { taut::Duration::ZERO },
         xdp_interface: if is_xdp { options.interface.clone() } else { String::new() },
-        xdp_layer: if is_bare { XdpLayer::Bare } else { XdpLayer::Ip },
+        xdp_layer: if is_xdp && is_bare { XdpLayer::Bare } else { XdpLayer::Ip },
         dpdk_device: if is_dpdk { memif(options) } else { String::new() },
         ..Config::default()
     }

@@ -1,29 +1,21 @@
 //! What goes to stdout and stderr: whole lines, at once, so that whoever reads has them.
 //!
-//! A pipe that nobody reads, or a terminal that is halted, holds up a write for as long as it likes. So there is a look
-//! whether there is room before each, and meanwhile at the flag of [`stop`].
+//! While nobody takes it the flag of [`crate::stop`] ends it, and the command's own time.
 
-use std::io::{self, ErrorKind, IsTerminal};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, poll};
 use serde::Serialize;
+use taut_perf::output;
 
-use crate::stop::{Grace, Until};
-
-/// What a pipe takes without a wait if it has room at all: Linux's PIPE_BUF. Lower takes more calls, and lines of others
-/// come between; with more a write would wait inside of the call. *Units*: bytes.
-const PIECE: usize = 4_096;
-/// How long a wait for room goes on before it looks at other things, in ms. Ctrl-C ends it at once.
-const LOOK_MS: u8 = 100;
+use crate::stop::Until;
 
 /// One line of text.
 pub fn line(text: &str) -> io::Result<()> {
     line_until(text, Until::NEVER)
 }
 
-/// One line of text for a command that has a time of its own. *Errors*: as of [`write`].
+/// One line of text for a command that has a time of its own. *Errors*: as of [`output::write`].
 pub fn line_until(text: &str, until: Until) -> io::Result<()> {
     write(&io::stdout().lock(), format!("{text}\n").as_bytes(), until)
 }
@@ -33,7 +25,7 @@ pub fn json(value: &impl Serialize) -> io::Result<()> {
     json_until(value, Until::NEVER)
 }
 
-/// One JSON object for a command that has a time of its own. *Errors*: as of [`write`].
+/// One JSON object for a command that has a time of its own. *Errors*: as of [`output::write`].
 pub fn json_until(value: &impl Serialize, until: Until) -> io::Result<()> {
     let text = serde_json::to_string(value).map_err(io::Error::other)?;
     line_until(&text, until)
@@ -44,7 +36,7 @@ pub fn raw(text: &str) -> io::Result<()> {
     write(&io::stdout().lock(), text.as_bytes(), Until::NEVER)
 }
 
-/// A remark for people on stderr, of one line, in one write unless it is longer than [`PIECE`]: another process may write
+/// A remark for people on stderr, of one line, in one write unless it is longer than [`output::PIECE`]: another process may write
 /// to the same place. That it cannot be written is no reason to stop: then nobody is left to tell.
 pub fn note(text: &str) {
     let _ = write(&io::stderr().lock(), format!("taut: {}\n", escaped(text)).as_bytes(), Until::NEVER);
@@ -63,35 +55,9 @@ impl io::Write for Log {
     }
 }
 
-/// Writes all of it, in as many pieces as it takes.
-///
-/// *Errors*: those of the system, and [`ErrorKind::WouldBlock`] if nobody takes it and the process is to end.
-fn write(to: &impl AsFd, mut bytes: &[u8], until: Until) -> io::Result<()> {
-    while !bytes.is_empty() {
-        await_room(to.as_fd(), until)?;
-        match nix::unistd::write(to, &bytes[..bytes.len().min(PIECE)]) {
-            Ok(0) => return Err(ErrorKind::WriteZero.into()),
-            Ok(taken) => bytes = &bytes[taken..],
-            // Who has started this process may have set the descriptor so that it does not wait.
-            Err(Errno::EINTR | Errno::EAGAIN) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
-}
-
-fn await_room(to: BorrowedFd<'_>, until: Until) -> io::Result<()> {
-    let mut grace = Grace::default();
-    loop {
-        match poll(&mut [PollFd::new(to, PollFlags::POLLOUT)], LOOK_MS) {
-            Ok(0) | Err(Errno::EINTR) => {}
-            // What is wrong with it, the write says.
-            _ => return Ok(()),
-        }
-        if grace.is_over(until) {
-            return Err(ErrorKind::WouldBlock.into());
-        }
-    }
+/// *Errors*: as of [`output::write`].
+fn write(to: &impl AsFd, bytes: &[u8], until: Until) -> io::Result<()> {
+    output::write(to, bytes, || until.is_to_end())
 }
 
 /// Text of a peer, without anything that a terminal would act on, or that is not seen or moves what is around it. Quotes
@@ -145,9 +111,6 @@ pub fn folded(line: &str, width: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
-    use std::time::Instant;
-
     use super::*;
 
     #[test]
@@ -164,31 +127,5 @@ mod tests {
             assert_eq!(escaped(plain), plain);
         }
         assert_eq!(escaped("a'\n\u{1b}[2J\"\u{202e}b\u{feff}\\"), "a'\\n\\u{1b}[2J\"\\u{202e}b\\u{feff}\\");
-    }
-
-    #[test]
-    fn a_text_of_any_length_is_written_whole() {
-        let (mut reader, writer) = io::pipe().unwrap();
-        let text = "0123456789".repeat(1 << 16);
-        std::thread::scope(|scope| {
-            let read = scope.spawn(move || {
-                let mut read = String::new();
-                reader.read_to_string(&mut read).map(|_| read)
-            });
-            write(&writer, text.as_bytes(), Until::NEVER).unwrap();
-            drop(writer);
-            assert!(read.join().unwrap().unwrap() == text);
-        });
-    }
-
-    #[test]
-    fn what_nobody_takes_is_given_up_when_the_time_is_over() {
-        let (reader, writer) = io::pipe().unwrap();
-        let text = "x".repeat(1 << 20);
-        let given_up = write(&writer, text.as_bytes(), Until::at(Instant::now())).unwrap_err();
-        assert_eq!(given_up.kind(), ErrorKind::WouldBlock);
-        drop(reader);
-        let left = write(&writer, text.as_bytes(), Until::NEVER).unwrap_err();
-        assert_eq!(left.kind(), ErrorKind::BrokenPipe);
     }
 }

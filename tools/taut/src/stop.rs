@@ -79,29 +79,15 @@ impl Until {
         self.0.is_some_and(|end| std::time::Instant::now() >= end)
     }
 
+    /// Is the process to end: is it over, or was that asked for?
+    pub fn is_to_end(self) -> bool {
+        self.over() || requested()
+    }
+
     /// What is left of it, at most until the next look at the flag.
     fn slice(self) -> Duration {
         let left = self.0.map(|end| end.saturating_duration_since(std::time::Instant::now()));
         left.map_or(LOOK, |left| Duration::from(left).min(LOOK))
-    }
-}
-
-/// How long a process that is to end goes on with what it prints while nobody takes it, or with a list without end. Lower
-/// cuts off who reads slowly, higher is taken for a process that does not end.
-const GRACE: std::time::Duration = std::time::Duration::from_secs(1);
-
-/// What is left of [`GRACE`]; it begins when it is first looked at and the process is to end.
-#[derive(Default)]
-pub struct Grace(Option<std::time::Instant>);
-
-impl Grace {
-    /// Is it time to give up? The process is to end when it is asked to, or by a time of its own.
-    pub fn is_over(&mut self, until: Until) -> bool {
-        if !until.over() && !requested() {
-            return false;
-        }
-        let now = std::time::Instant::now();
-        now >= *self.0.get_or_insert(now + GRACE)
     }
 }
 
@@ -110,7 +96,7 @@ impl Grace {
 pub fn wait(until: Until, mut step: impl FnMut(Duration) -> Result<()>) -> Result<()> {
     loop {
         match step(until.slice()) {
-            Err(Error::Timeout(_)) if !until.over() && !requested() => {}
+            Err(Error::Timeout(_)) if !until.is_to_end() => {}
             other => return other,
         }
     }
@@ -118,7 +104,7 @@ pub fn wait(until: Until, mut step: impl FnMut(Duration) -> Result<()>) -> Resul
 
 /// Sleeps until a time or until the process is asked to end.
 pub fn sleep(until: Until) {
-    while !until.over() && !requested() {
+    while !until.is_to_end() {
         std::thread::sleep(until.slice().into());
     }
 }

@@ -8,12 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use taut_base::{Duration, Guid, GuidPrefix, Time};
 use taut_dcps::DomainParticipant;
 use taut_lock::Mutex;
-use taut_rtps::{Lag, Lagging, Writer, WriterIndex};
+use taut_rtps::{Lag, Lagging, TxClass, Writer, WriterIndex};
 
 use crate::clock::monotonic_now;
 use crate::executor::Executor;
 use crate::write::outlet::Outlet;
-use crate::write::writes::STEPS;
 
 /// For how long nobody waits for a participant that has left a writer that went without any answer. Lower and a program
 /// that ends with many writers waits for it again and again; higher and one that was out of reach for a moment loses the
@@ -23,9 +22,6 @@ const FOR: Duration = Duration::from_secs(1);
 /// Who has not answered for so long, the default of max_blocking_time, is silent. Lower and one is that is only slow, higher
 /// and a program with many writers that block for less waits for each. DCPS 1.4 §2.2.3.14.
 const AFTER: Duration = Duration::from_millis(100);
-
-/// How often who waits for a writer to have sent all looks whether it has. Lower wakes it more often, higher has it wait for longer.
-const SLICE: Duration = Duration::from_millis(1);
 
 /// Who is silent, and since when that is known. No more than a participant may know of.
 #[derive(Default)]
@@ -96,37 +92,64 @@ impl Executor {
     /// Gives a writer that goes until then to send what it has written, if there are readers that acknowledge nothing: to them it
     /// is not sent again, and for others it has waited already.
     pub fn await_sent(&self, index: WriterIndex, until: Time) {
-        let is_sent = |participant: &mut DomainParticipant| {
+        let is_sent = |participant: &DomainParticipant| {
             participant.core().writer(index).is_none_or(|writer| !writer.has_unsent())
         };
-        // Most often all was sent, or is now.
-        self.inner.with(|_, _| ());
-        let mut sent = self.inner.look(|participant, _| is_sent(participant));
-        while !sent && self.may_wait().is_ok() && monotonic_now() < until {
-            // Nobody tells that something was sent.
-            let slice = until.min(monotonic_now() + SLICE);
-            sent =
-                self.inner.wait(Some(slice), |participant, _| is_sent(participant).then_some(())).is_some();
-        }
-        // Within a listener nobody else sends.
-        for _ in 0..STEPS {
+        // Each call sends a step of what there is to send: most often all was sent, or is by the first.
+        let mut more = true;
+        while more {
+            self.inner.with(|participant, _| participant.note_going(index));
+            let (sent, has_work) = self
+                .inner
+                .peek(|core| (is_sent(&core.participant), core.participant.has_work(TxClass::Data)));
             if sent || monotonic_now() >= until {
                 return;
             }
-            self.inner.with(|_, _| ());
-            sent = self.inner.look(|participant, _| is_sent(participant));
+            more = has_work;
+        }
+        // What is left is paced. Within a listener nobody sends it.
+        if self.may_wait().is_ok() {
+            self.inner.wait(Some(until), |participant, _| is_sent(participant).then_some(()));
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use taut_dcps::Write;
     use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, ReliabilityKind, SubscriberQos};
+    use taut_rtps::MaxRate;
 
     use super::*;
     use crate::executor_tests::{config, endpoint, new_write, own_domain};
+    use crate::{Driver, ExecutorConfig};
 
     const LIMIT: Duration = Duration::from_secs(20);
+
+    /// Another thread polls meanwhile, and paces what it sends.
+    #[test]
+    fn who_goes_is_told_when_all_is_sent() {
+        let domain_id = own_domain();
+        let max_rate = Some(MaxRate { bytes_per_second: 20_000, burst: 1_000 });
+        // That one is gone would be told, too.
+        let stays = ExecutorConfig { lease_duration: LIMIT.times(100), ..config(domain_id, false) };
+        let polls = ExecutorConfig { driver: Driver::Polling, max_rate, ..stays.clone() };
+        let [one, other] = [polls, stays].map(|config| Executor::start(&config).unwrap());
+        let (index, _) =
+            one.create_writer(endpoint::<_, PublisherQos>(DataWriterQos::default().keep_all())).unwrap();
+        other.create_reader(endpoint::<_, SubscriberQos>(DataReaderQos::default())).unwrap();
+        let has_unsent = || one.inner.look(|of, _| of.core().writer(index).is_some_and(Writer::has_unsent));
+        let matched =
+            || one.inner.look(|of, _| of.writer(index).map(|of| of.publication_matched.current_count));
+        drive(&[&other], || matched() == Some(1));
+        for _ in 0..4 {
+            let mut write = Write { payload: vec![0; 1_000].into(), ..new_write() };
+            one.inner.with(|of, now| of.write(now, index, &mut write).map(drop).unwrap());
+        }
+        let until = monotonic_now() + LIMIT;
+        one.await_sent(index, until);
+        assert!(monotonic_now() < until && !has_unsent());
+    }
 
     /// Drives them until it is so.
     fn drive(executors: &[&Executor], is_so: impl Fn() -> bool) {

@@ -23,7 +23,7 @@ use crate::write::wakes::Wakes;
 pub(crate) const QUEUE: usize = 256;
 /// So many more steps a writer sends by itself of what it has written. Lower wakes the driver for the rest of a long sample,
 /// and both then share one processor's caches; higher keeps the writer for longer than its own sample takes.
-pub(super) const STEPS: usize = 64;
+const STEPS: usize = 64;
 /// A payload up to this is encoded so quickly that the clock need not be read again after it, and sent in one step. Lower reads
 /// it for more writes, higher and the time of encoding counts as part of the step that sends. *Units*: bytes.
 const SHORT: usize = 4_096;

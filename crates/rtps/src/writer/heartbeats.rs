@@ -9,7 +9,7 @@ use crate::limits;
 /// When the next step of it comes of a history that goes in several: in another round of timers than this one.
 const FORGETS_NEXT: Duration = Duration::from_micros(1);
 
-/// A write that found no room.
+/// A write that found no room, or a writer that goes.
 #[derive(Default)]
 pub(super) struct Hurried {
     /// This was the last change then.
@@ -20,13 +20,15 @@ pub(super) struct Hurried {
     awaits: Option<Room>,
 }
 
-/// What a write may wait for.
+/// What a write may wait for, or a writer that goes.
 #[derive(Clone, Copy)]
 enum Room {
     /// Room for one more change.
     ForAny,
     /// For one of this instance.
     Of(InstanceHandle),
+    /// All that there may be: nothing is left that [`Writer::has_unsent`] asks for.
+    ForAll,
 }
 
 impl Writer {
@@ -168,7 +170,15 @@ impl Writer {
         self.has_refused()
     }
 
-    /// May a write wait for room, and was not told of some since?
+    /// A writer goes when it has sent what it sends once only. Returns whether it is to wait for that.
+    pub(crate) fn note_going(&mut self) -> bool {
+        if self.has_unsent() {
+            self.hurried.awaits = Some(Room::ForAll);
+        }
+        self.has_refused()
+    }
+
+    /// May a write wait for room, or a writer that goes, and was not told of some since?
     pub(crate) fn has_refused(&self) -> bool {
         self.hurried.awaits.is_some()
     }
@@ -178,6 +188,7 @@ impl Writer {
         let takes = self.hurried.awaits.is_some_and(|room| match room {
             Room::ForAny => self.has_room(),
             Room::Of(instance) => self.has_room_for(instance),
+            Room::ForAll => !self.has_unsent(),
         });
         self.hurried.awaits.take_if(|_| takes);
         takes

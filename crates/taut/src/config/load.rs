@@ -13,7 +13,7 @@ use taut_exec::{DeadlineScheduling, longest_look};
 
 use super::ranges::RANGES;
 use super::settings::{Row, Set, TABLE, closest};
-use super::{Config, Driver, XdpLayer};
+use super::{Config, Driver, Netd, XdpLayer, XdpMode};
 
 /// What every variable of ours begins with.
 const PREFIX: &str = "TAUT_";
@@ -131,11 +131,16 @@ fn check_frames(config: &Config) -> Result<()> {
                 .into(),
         ));
     }
-    let says_how = config.xdp_only_critical || config.xdp_pcp.is_some() || !config.xdp_queues.is_empty();
+    let says_how = config.xdp_layer != XdpLayer::Ip
+        || config.xdp_mode != XdpMode::Auto
+        || config.xdp_netd != Netd::Auto
+        || config.xdp_only_critical
+        || config.xdp_pcp.is_some()
+        || !config.xdp_queues.is_empty();
     if config.xdp_interface.is_empty() && says_how {
         return Err(Error::BadParameter(
-            "xdp_only_critical, xdp_pcp and xdp_queues say what goes past the kernel on xdp_interface, and how, and there is none: \
-             name one, or leave them out"
+            "xdp_layer, xdp_mode, xdp_netd, xdp_only_critical, xdp_pcp and xdp_queues say what goes past the kernel on \
+             xdp_interface, and how, and there is none: name one, or leave them out"
                 .into(),
         ));
     }
@@ -357,7 +362,14 @@ mod tests {
         assert!(text.contains("there is no dpdk_address"), "{text}");
         let text = refused(&[("TAUT_DPDK_DEVICE", "net_null0"), ("TAUT_XDP_INTERFACE", "eth0")]);
         assert!(text.contains("frames go by one of them"), "{text}");
-        for said in [("TAUT_XDP_ONLY_CRITICAL", "true"), ("TAUT_XDP_PCP", "6"), ("TAUT_XDP_QUEUES", "1")] {
+        for said in [
+            ("TAUT_XDP_LAYER", "2"),
+            ("TAUT_XDP_MODE", "native"),
+            ("TAUT_XDP_NETD", "off"),
+            ("TAUT_XDP_ONLY_CRITICAL", "true"),
+            ("TAUT_XDP_PCP", "6"),
+            ("TAUT_XDP_QUEUES", "1"),
+        ] {
             let text = refused(&[("TAUT_CRITICAL_PORT", "7402"), said]);
             assert!(text.contains("xdp_interface, and how, and there is none: name one"), "{said:?}: {text}");
             let text = refused(&[("TAUT_CRITICAL_PORT", "7402"), said, ("TAUT_XDP_INTERFACE", "")]);
@@ -371,15 +383,20 @@ mod tests {
 
     #[test]
     fn who_does_without_the_interface_of_the_file_does_without_the_rest_of_it() {
-        let lines = "xdp_interface = \"eth0\"\nxdp_queues = [1]\nxdp_pcp = 6\nxdp_only_critical = true\ncritical_port = 7402\n";
-        let file = File::new("without", lines);
-        let of = |config: Config| {
-            (config.xdp_interface, config.xdp_queues, config.xdp_pcp, config.xdp_only_critical)
-        };
-        let without = environment(&[("TAUT_XDP_INTERFACE", "")]);
-        assert_eq!(of(load(Some(&file.0), &without).unwrap()), (String::new(), Vec::new(), None, false));
-        let other = environment(&[("TAUT_XDP_INTERFACE", "eth1")]);
-        assert_eq!(of(load(Some(&file.0), &other).unwrap()), ("eth1".to_owned(), vec![1], Some(6), true));
+        let ip = "xdp_queues = [1]\nxdp_pcp = 6\nxdp_only_critical = true\ncritical_port = 7402\n";
+        for rest in [ip, "xdp_layer = 2\nxdp_mode = \"generic\"\nxdp_netd = \"off\"\n"] {
+            let file = File::new("without", &format!("xdp_interface = \"eth0\"\n{rest}"));
+            let of = |interface| {
+                let config = load(Some(&file.0), &environment(&[("TAUT_XDP_INTERFACE", interface)])).unwrap();
+                let settings = config.settings().into_iter();
+                settings.filter(|of| of.name.starts_with("xdp_")).map(|of| of.value).collect::<Vec<_>>()
+            };
+            let by_default = Config::default().settings().into_iter();
+            let by_default = by_default.filter(|of| of.name.starts_with("xdp_")).map(|of| of.value);
+            assert_eq!(of(""), by_default.collect::<Vec<_>>());
+            assert_eq!(of("eth1")[1..], of("eth0")[1..]);
+            assert_ne!(of("eth1")[1..], of("")[1..]);
+        }
     }
 
     #[test]

@@ -114,12 +114,13 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "xdp_interface",
         allowed: "the name of a network interface; empty for none",
-        meaning: "Send and receive samples past the kernel's stack on this interface, by XDP. Discovery, multicast and hosts that it does not reach go by sockets as always, and so may the peers. One of a VLAN (`eth0.5`) is used by the driver of its parent, with tags, if that leaves them (`ethtool -K eth0 rxvlan off`). Firewall and captures of the kernel do not see what goes past it. A queue has one participant. Empty after one of an earlier place, it takes what that says of queues, `xdp_pcp` and `xdp_only_critical` with it. Needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK, or `taut netd` over IP.",
+        meaning: "Send and receive samples past the kernel's stack on this interface, by XDP. Discovery, multicast and hosts that it does not reach go by sockets as always, and so may the peers. One of a VLAN (`eth0.5`) is used by the driver of its parent, with tags, if that leaves them (`ethtool -K eth0 rxvlan off`). Firewall and captures of the kernel do not see what goes past it. A queue has one participant. Empty after one of an earlier place, it takes what that says in the other settings of `xdp_` with it. Needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK, or `taut netd` over IP.",
         set: Set::One(|config, text| {
             text.clone_into(&mut config.xdp_interface);
             if text.is_empty() {
                 // What an earlier place says of its frames goes with it.
                 (config.xdp_queues, config.xdp_pcp, config.xdp_only_critical) = (Vec::new(), None, false);
+                (config.xdp_layer, config.xdp_mode, config.xdp_netd) = Default::default();
             }
             Some(())
         }),

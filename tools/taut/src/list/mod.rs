@@ -13,11 +13,12 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use taut::{DomainParticipant, EndpointKind, EndpointSummary, Locator, ParticipantSummary};
+use taut_perf::output::Grace;
 
 use crate::args::Network;
 use crate::failure::{End, Failure};
 use crate::output;
-use crate::stop::{self, Grace, Until};
+use crate::stop::{self, Until};
 use crate::subscribe::where_to_look;
 
 pub use matching::Pair;
@@ -50,7 +51,7 @@ pub fn run(network: &Network, seconds: f64, json: bool) -> Result<End, Failure> 
     if json {
         let mut grace = Grace::default();
         for line in lines(&domain) {
-            if grace.is_over(Until::NEVER) {
+            if grace.is_over(stop::requested()) {
                 output::note("the list is cut short: it was to end before it was whole");
                 break;
             }

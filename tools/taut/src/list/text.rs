@@ -5,10 +5,11 @@ use std::fmt::Write;
 
 use serde_json::Value;
 use taut::{Guid, GuidPrefix, ParticipantSummary};
+use taut_perf::output::Grace;
 use taut_perf::words::counted;
 
 use crate::output::escaped;
-use crate::stop::{Grace, Until};
+use crate::stop;
 
 use super::matching::{Pair, Refusal};
 use super::path::{self, Expected};
@@ -60,7 +61,7 @@ fn write_matches(page: &mut String, domain: &Domain) {
     let mut grace = Grace::default();
     let mut is_cut = false;
     for pair in domain.pairs() {
-        is_cut = grace.is_over(Until::NEVER);
+        is_cut = grace.is_over(stop::requested());
         if is_cut {
             break;
         }
