@@ -1,13 +1,15 @@
 //! What Taut aims at, beside what a run has measured: the figures of its design, each with a verdict.
 //!
-//! A figure that relates to another one is of the same run, so that the machine drops out. What was not measured has no
-//! row. Where the floor is nearer to what is wanted, and does not reach it either, the row says by how much.
+//! A figure that relates to another one is of the same run, so that the machine drops out, and that is the newest one that
+//! has all that it takes. What was not measured has no row. Where the floor is nearer to what is wanted, and does not reach it either, the row says by how much.
 
 mod list;
 
+use std::collections::BTreeSet;
+
 use crate::published::Table;
 use crate::record::{Outcome, Record};
-use crate::report::current::best_of_one_run;
+use crate::report::current::recency;
 use crate::report::peers;
 use crate::report::units::times;
 
@@ -26,7 +28,7 @@ struct Line {
 }
 
 impl Line {
-    /// Between two cores, asleep.
+    /// Between two cores, waiting as by default.
     const fn of(workload: &'static str, transport: &'static str, size: u64) -> Line {
         Line { peer: "taut", workload, transport, size, case: "", pin: "none", spins: false }
     }
@@ -96,7 +98,7 @@ struct Held<'a> {
     aim: &'a Aim,
     own: &'a Record,
     base: Option<(&'a Record, f64)>,
-    /// How many lines of the setting its run has.
+    /// How many of the base's peers its run has.
     beside: usize,
     /// How many times as far as wanted it is: above 1 it does not hold.
     off: f64,
@@ -105,9 +107,9 @@ struct Held<'a> {
 }
 
 impl Aim {
-    /// As on the rest of the page, but a run with a base.
-    fn measured<'a>(&'a self, shown: &'a [Record], stored: &'a [Record]) -> Option<Held<'a>> {
-        best_of_one_run(shown, stored, |records| self.all(records), |held| (held.beside, held.own.rounds))
+    /// In the newest run that has all it takes.
+    fn measured<'a>(&'a self, records: &'a [Record]) -> Option<Held<'a>> {
+        self.all(records).into_iter().max_by_key(|held| (held.beside, recency(held.own)))
     }
 
     /// Of each line of ours.
@@ -123,8 +125,7 @@ impl Aim {
             let floor =
                 Base { peers: FLOOR, line: self.line, figure: self.figure, setting: "" }.best(records, own);
             let floor_off = floor.map(|(_, floor)| off(floor)).filter(|floor_off| *floor_off < off(figure));
-            let is_beside = |r: &&Record| r.run.id == own.run.id && self.line.is_of(r);
-            let beside = records.iter().filter(is_beside).count();
+            let beside = self.base.as_ref().map_or(0, |base| base.peers_of(records, own));
             Some(Held { aim: self, own, base, beside, off: off(figure), floor_off })
         };
         records.iter().filter(|r| r.peer == self.line.peer && self.line.is_of(r)).filter_map(of).collect()
@@ -150,7 +151,19 @@ impl Aim {
             _ if base.peers.contains(&"fastdds") => "the best of Cyclone DDS and Fast DDS".into(),
             _ => "Cyclone DDS".into(),
         };
-        format!("{bound} {} {of}{}", times(self.wanted), base.setting)
+        let sleeps = if self.is_beside_a_sleeper() { ", which sleeps at once" } else { "" };
+        format!("{bound} {} {of}{}{sleeps}", times(self.wanted), base.setting)
+    }
+
+    /// Does Taut look before it sleeps where the base does not? In one thread nobody waits, and streams and what is set up are
+    /// not about it.
+    fn is_beside_a_sleeper(&self) -> bool {
+        let is_other = |base: &Base| !base.line.spins && peers::adapter(base.peers[0]) != "taut";
+        let waits = ["latency", "local", "interference"].contains(&self.line.workload);
+        waits
+            && !self.line.spins
+            && self.line.transport != "thread"
+            && self.base.as_ref().is_some_and(is_other)
     }
 }
 
@@ -160,6 +173,12 @@ impl Base {
         let is_rival = ![FLOOR, TAUT].concat().contains(&adapter);
         let name = if is_rival { adapter } else { record.peer.as_str() };
         self.peers.contains(&name) && self.line.is_of(record)
+    }
+
+    /// How many of its peers the same run has: of two rivals the one that is left out may be the better.
+    fn peers_of(&self, records: &[Record], own: &Record) -> usize {
+        let beside = records.iter().filter(|r| r.run.id == own.run.id && self.is_of(r));
+        beside.map(|r| peers::adapter(&r.peer)).collect::<BTreeSet<_>>().len()
     }
 
     /// Of the same run.
@@ -210,11 +229,11 @@ impl Held<'_> {
 const FEW: usize = 8;
 
 /// The table, worst first; nothing if the runs have none of these lines.
-pub(crate) fn table(shown: &[Record], stored: &[Record]) -> Option<Table> {
+pub(crate) fn table(records: &[Record]) -> Option<Table> {
     let aims = list::all();
     let (mut all, mut missing) = (Vec::new(), Vec::new());
     for aim in &aims {
-        match aim.measured(shown, stored) {
+        match aim.measured(records) {
             Some(held) => all.push(held),
             None => missing.push(aim),
         }
@@ -224,18 +243,19 @@ pub(crate) fn table(shown: &[Record], stored: &[Record]) -> Option<Table> {
         all.iter().flat_map(|held| [Some(held.own), held.base.map(|base| base.0)]).flatten().collect();
     let kept = all.iter().filter(|held| held.holds()).count();
     let says = format!(
-        "{kept} of {} that were measured hold; there are {}. Worst first. Both figures of a line are of one run. Where the floor, \
-         a bare program in the same setting, misses a figure as well, the row says by how much.",
+        "{kept} of {} that were measured hold; there are {}. Worst first. Both figures of a row are of one run, the newest that \
+         has both. Where the floor, a bare program in the same setting, misses a figure as well, the row says by how much. Where \
+         a row says that another one sleeps at once, Taut looks for samples before it does, and is not woken for those it finds.",
         all.len(),
         aims.len()
     );
     let heads = ["figure", "wanted", "measured", ""];
     let mut table = Table::new("What Taut is built for", &used, says).with_heads(heads, []);
-    table.rows = all.iter().map(Held::row).collect();
+    all.iter().for_each(|held| table.add(held.row(), Some(&held.own.run)));
     if missing.len() <= FEW {
-        table.rows.extend(missing.into_iter().map(Aim::row_without));
+        missing.into_iter().for_each(|aim| table.add(aim.row_without(), None));
     }
-    (!all.is_empty()).then_some(table)
+    (!all.is_empty()).then(|| table.labelled())
 }
 
 #[cfg(test)]
@@ -276,19 +296,19 @@ mod tests {
             stream("taut", 2e6),
             stream("cyclonedds", 2e5),
         ];
-        let table = table(&records, &[]).unwrap();
+        let table = table(&records).unwrap();
         let what = "round trip by UDP, 64 B, both on one core: median";
         assert_eq!(
             table.rows,
             [
                 [
                     what,
-                    "at most 0.55× Cyclone DDS",
+                    "at most 0.55× Cyclone DDS, which sleeps at once",
                     "0.86×, 12 µs to 14 µs of Cyclone DDS",
                     "missed by 1.56×, by the floor by 1.04×"
                 ],
                 ["reliable by UDP, 32 B: rate", "at least 3 M/s", "2 M/s", "missed by 1.50×"],
-                [what, "at most 1.60× floor", "1.50×, 12 µs to 8 µs of floor", "holds"],
+                [what, "at most 1.60× floor, which sleeps at once", "1.50×, 12 µs to 8 µs of floor", "holds"],
                 [
                     "reliable by UDP, 32 B: rate",
                     "at least 3.00× Cyclone DDS",
@@ -303,11 +323,9 @@ mod tests {
 
     #[test]
     fn figures_of_two_runs_are_no_comparison() {
-        assert!(table(&[trip("taut", "a", 12), trip("floor", "b", 8)], &[]).is_none());
+        assert!(table(&[trip("taut", "a", 12), trip("floor", "b", 8)]).is_none());
         let both = [trip("taut", "a", 12), trip("floor", "a", 8), trip("taut", "b", 1)];
-        assert_eq!(table(&both, &[]).unwrap().rows[0][2], "1.50×, 12 µs to 8 µs of floor");
-        let shown = [trip("taut", "b", 1), trip("floor", "a", 8)];
-        assert_eq!(table(&shown, &both).unwrap().rows[0][2], "1.50×, 12 µs to 8 µs of floor");
+        assert_eq!(table(&both).unwrap().rows[0][2], "1.50×, 12 µs to 8 µs of floor");
     }
 
     #[test]
@@ -319,7 +337,7 @@ mod tests {
             stream("cyclonedds", 2e5),
             stream("cyclonedds:batching", 1e6),
         ];
-        let rows = table(&records, &[]).unwrap().rows;
+        let rows = table(&records).unwrap().rows;
         let measured = "2.00×, 2 M/s to 1 M/s of Cyclone DDS batching";
         assert_eq!(
             rows,
@@ -340,23 +358,83 @@ mod tests {
         };
         let [flood, quiet] = ["flood fifo inline", "quiet fifo inline"];
         let few = [flooded(flood, "b", 9_999, 1), flooded(quiet, "b", 12_000, 100)];
-        assert!(table(&few, &[]).is_none());
+        assert!(table(&few).is_none());
         let many = [flooded(flood, "a", 10_000, 140), flooded(quiet, "a", 10_000, 100)];
-        assert_eq!(table(&few, &many).unwrap().rows[0][2], "1.40×, 140 µs to 100 µs");
+        assert_eq!(table(&[few, many].concat()).unwrap().rows[0][2], "1.40×, 140 µs to 100 µs");
     }
 
     #[test]
-    fn of_stored_runs_that_have_both_the_one_with_most_peers_then_rounds_counts() {
-        let in_rounds =
-            |peer: &str, run: &str, p50_us: u64, rounds: u32| Record { rounds, ..trip(peer, run, p50_us) };
-        let measured = |stored: &[Record]| table(&[], stored).unwrap().rows[0][2].clone();
-        let most = [in_rounds("taut", "a", 20, 3), in_rounds("floor", "a", 10, 3)];
-        let brief = [in_rounds("taut", "b", 10, 1), in_rounds("floor", "b", 10, 1)];
-        assert_eq!(measured(&[&most[..], &brief].concat()), "2.00×, 20 µs to 10 µs of floor");
-        let later = [in_rounds("taut", "c", 11, 3), in_rounds("floor", "c", 10, 3)];
-        assert_eq!(measured(&[&most[..], &later].concat()), "1.10×, 11 µs to 10 µs of floor");
-        let more = [&brief[..], &[in_rounds("zenoh", "b", 90, 1)]].concat();
-        assert_eq!(measured(&[&more[..], &later].concat()), "1.00×, 10 µs to 10 µs of floor");
+    fn of_runs_that_have_both_the_newest_counts_once_it_has_two_rounds() {
+        let in_rounds = |peer: &str, run: &str, p50_us: u64, rounds: u32| {
+            let mut line = Record { rounds, ..trip(peer, run, p50_us) };
+            line.run.started = run.into();
+            line
+        };
+        let measured = |stored: &[Record]| table(stored).unwrap().rows[0][2].clone();
+        let old = [in_rounds("taut", "a", 10, 11), in_rounds("floor", "a", 10, 11)];
+        let brief = [in_rounds("taut", "c", 30, 1), in_rounds("floor", "c", 10, 1)];
+        assert_eq!(measured(&[&old[..], &brief].concat()), "1.00×, 10 µs to 10 µs of floor");
+        let newer = [in_rounds("taut", "b", 20, 10), in_rounds("floor", "b", 10, 10)];
+        assert_eq!(measured(&[&newer[..], &old, &brief].concat()), "2.00×, 20 µs to 10 µs of floor");
+    }
+
+    #[test]
+    fn a_run_without_one_of_two_rivals_is_not_the_one_to_be_compared_in() {
+        let of = |peer: &str, run: &str, p50_us: u64| {
+            let mut line = trip(peer, run, p50_us);
+            (line.pin, line.run.started) = ("none".into(), run.into());
+            line
+        };
+        let both = [of("taut", "a", 12), of("cyclonedds", "a", 14), of("fastdds", "a", 10)];
+        let one = [of("taut", "b", 12), of("cyclonedds", "b", 14)];
+        let rows = table(&[&both[..], &one].concat()).unwrap().rows;
+        assert_eq!(rows[0][2], "1.20×, 12 µs to 10 µs of Fast DDS");
+    }
+
+    #[test]
+    fn each_row_says_of_which_processor_and_build_it_is_where_they_differ() {
+        let of = |peer: &str, run: &str, pin: &str| {
+            let mut line = Record { pin: pin.into(), ..trip(peer, run, 9) };
+            (line.run.cpu, line.run.taut) = ("AMD EPYC".into(), format!("0.1.0 {run}"));
+            line
+        };
+        let one = [of("taut", "a", "same"), of("floor", "a", "same")];
+        let page = table(&one).unwrap();
+        assert!(page.says.ends_with(" Measured on: AMD EPYC, a."), "{}", page.says);
+        let two = [&one[..], &[of("taut", "b", "none"), of("floor", "b", "none")]].concat();
+        let rows = table(&two).unwrap().rows;
+        let labels: Vec<&str> = rows.iter().filter_map(|row| row.get(4)).map(String::as_str).collect();
+        assert_eq!(labels, ["AMD EPYC, b", "AMD EPYC, a"]);
+    }
+
+    #[test]
+    fn who_is_slower_on_average_does_not_keep_the_bound_by_that() {
+        let soaked = |peer: &str, mean: u64, max: u64| {
+            let times = Times { mean: 1_000 * mean, max: 1_000 * max, ..Times::default() };
+            let fields = serde_json::json!({"workload": "soak", "transport": "xdp", "wait": "spin", "case": "link",
+                "pin": "none", "rtt_ns": serde_json::to_value(times).unwrap()});
+            line(peer, "a", fields)
+        };
+        let row = table(&[soaked("taut", 9, 40), soaked("floor", 8, 36)]).unwrap().rows.remove(0);
+        assert_eq!(row[3], "missed by 1.11×");
+        let row = table(&[soaked("taut", 9, 36), soaked("floor", 8, 36)]).unwrap().rows.remove(0);
+        assert_eq!(row[3], "holds");
+    }
+
+    #[test]
+    fn a_loan_is_beside_one_that_waits_in_the_same_way() {
+        let lent = |peer: &str, wait: &str, pin: &str, p50: u64| {
+            let fields = serde_json::json!({"workload": "local", "transport": "shm", "wait": wait, "case": "loan",
+                "pin": pin, "size_bytes": 1 << 20, "rtt_ns": Times { p50, ..Times::default() }});
+            line(peer, "a", fields)
+        };
+        let asleep = [lent("taut", "waitset", "none", 800), lent("iceoryx2", "waitset", "none", 58_000)];
+        assert!(table(&asleep).is_none());
+        let polling = [lent("taut", "spin", "split", 800), lent("iceoryx2", "spin", "split", 900)];
+        assert_eq!(
+            table(&[asleep, polling].concat()).unwrap().rows[0][2],
+            "0.89×, 800 ns to 900 ns of iceoryx2"
+        );
     }
 
     #[test]
@@ -371,12 +449,12 @@ mod tests {
             paced("taut", "every 1 ms fifo inline", "inline"),
             paced("cyclonedds", "every 1 ms", "listener"),
         ];
-        let rows = table(&records, &[]).unwrap().rows;
-        assert_eq!(rows[0][1], "at most 0.20× Cyclone DDS without SCHED_FIFO");
+        let rows = table(&records).unwrap().rows;
+        assert_eq!(rows[0][1], "at most 0.20× Cyclone DDS without SCHED_FIFO, which sleeps at once");
     }
 
     #[test]
     fn a_run_of_others_has_no_such_table() {
-        assert!(table(&[trip("floor", "a", 8), trip("cyclonedds", "a", 14)], &[]).is_none());
+        assert!(table(&[trip("floor", "a", 8), trip("cyclonedds", "a", 14)]).is_none());
     }
 }

@@ -19,6 +19,8 @@ pub struct Gathered {
     rounds: u32,
     /// Rounds without figures, or with a flaw.
     failed: u32,
+    /// Has one of them taken all the time that it had?
+    has_hung: bool,
     /// Rounds with figures and a flaw.
     flawed: u32,
     /// Why the last of them failed.
@@ -56,6 +58,7 @@ impl Gathered {
             outcome,
             rounds: 0,
             failed: 0,
+            has_hung: false,
             flawed: 0,
             failure: None,
             behind: Vec::new(),
@@ -71,9 +74,10 @@ impl Gathered {
     }
 
     /// Is it worth another round? Who has failed more often than it has run is not: each failure may take as long as
-    /// all that the others do.
+    /// all that the others do. One that did not is no judgement by the first round alone.
     pub fn goes_on(&self) -> bool {
-        self.outcome == Outcome::Ok && self.failed <= self.rounds
+        let spared = u32::from(!self.has_hung);
+        self.outcome == Outcome::Ok && self.failed <= self.rounds.max(spared)
     }
 
     /// Adds a round, or why there is none.
@@ -81,13 +85,19 @@ impl Gathered {
         match round {
             Ok(round) => self.add_round(round),
             Err(Trouble::Absent(reason)) => self.outcome = Outcome::Absent(reason),
-            Err(Trouble::Failed(reason)) => {
-                self.failed += 1;
-                self.failure = Some(reason);
-                self.skip();
+            Err(Trouble::Failed(reason)) => self.fail(reason),
+            Err(Trouble::Hung(reason)) => {
+                self.has_hung = true;
+                self.fail(reason);
             }
             Err(Trouble::Stopped) => {}
         }
+    }
+
+    fn fail(&mut self, reason: String) {
+        self.failed += 1;
+        self.failure = Some(reason);
+        self.skip();
     }
 
     /// Keeps the place of a round that did not run, so that rounds of all peers stay side by side.
@@ -447,8 +457,11 @@ mod tests {
 
     #[test]
     fn who_fails_more_often_than_it_runs_is_given_up() {
-        let (record, goes_on) = after(vec![bad()]);
+        let (record, goes_on) = after(vec![bad(), bad()]);
         assert_eq!((record.outcome, goes_on), (Outcome::Failed("it broke".into()), false));
+        let hung = || Err(Trouble::Hung("no ready".into()));
+        assert!(after(vec![bad()]).1 && !after(vec![hung()]).1, "once more, unless it took all its time");
+        assert!(after(vec![good(1.0), hung()]).1 && !after(vec![bad(), good(1.0), bad()]).1);
         assert!(after(vec![good(1.0), bad()]).1 && !after(vec![good(1.0), bad(), bad()]).1);
     }
 

@@ -4,12 +4,13 @@
 
 mod groups;
 mod picture;
+mod waiting;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use crate::record::{Outcome, Record};
+use crate::record::{Outcome, Record, Run};
 use crate::report::current::{current, settled};
 use crate::report::gains::{Gain, Standing, gains, gaps, marked};
 use crate::report::model::{Group, Model, failed_rounds, subject};
@@ -55,7 +56,7 @@ pub fn pages(records: &[Record]) -> [(&'static str, String); 2] {
     let shown = current(records);
     let model = Model::new(&shown);
     let stored = settled(records);
-    let aims = aims::table(&shown, &stored);
+    let aims = aims::table(&stored);
     let beside = published::tables(&shown, &stored);
     let compared = aims.iter().chain(&beside).flat_map(|table| &table.runs);
     let runs: BTreeSet<&String> = shown.iter().map(|record| &record.run.id).chain(compared).collect();
@@ -67,6 +68,9 @@ pub fn pages(records: &[Record]) -> [(&'static str, String); 2] {
          [{LINES}]({LINES}) has every line, what failed, and the runs.\n\n"
     );
     measured(&mut page, &named);
+    if model.subject == "taut" {
+        waiting::explain(&mut page, &shown);
+    }
     if let Some(warning) = rules::mixed(&shown) {
         let _ = write!(page, "Beware: {warning}.\n\n");
     }
@@ -86,7 +90,7 @@ fn lines(shown: &[Record], model: &Model, named: &[&Record]) -> String {
     );
     page += GAINS;
     page += marked(model);
-    page += "The floor is the same exchange without a middleware: of times a limit, not a rival. But it sleeps at once where it blocks: who looks for a while before it sleeps, as Taut does (`spin`, 20 µs unless set otherwise), is woken less often and can be faster than it. At rates and in bursts it calls the kernel for each sample and can be passed; over UDP the limit is the floor that hands the kernel many datagrams at once (floor gso). Where samples got lost, their share stands beside the gain. ";
+    page += "The floor is the same exchange without a middleware: of times a limit, not a rival. But it sleeps at once where it blocks: who looks for a while before it sleeps, as Taut does (`spin`, 20 to 60 µs unless set otherwise), is woken less often and can be faster than it. At rates and in bursts it calls the kernel for each sample and can be passed; over UDP the limit is the floor that hands the kernel many datagrams at once (floor gso). Where samples got lost, their share stands beside the gain. ";
     page += &rules::explained(shown);
     page += "\n\n";
     for group in model.groups.iter().filter(|group| ran(group)) {
@@ -116,6 +120,13 @@ fn measured(page: &mut String, named: &[&Record]) {
         }
     }
     let _ = write!(page, "Measured on: {}.\n\nMeasured: {}.\n\n", machines.join("; "), versions.join(", "));
+    if Run::labels(named.iter().copied()).len() > 1 {
+        page.push_str(
+            "What stands beside each other is of one run: the one with the most peers, then sizes, of several the newest. \
+             What that one has not is a table or a row of its own. Each says of which processor and build it is: those of \
+             two are no comparison.\n\n",
+        );
+    }
 }
 
 /// The runs that the pages are made from: when, on what and by which build.
@@ -148,19 +159,26 @@ fn not_ahead(page: &mut String, model: &Model) {
         marked(model),
         rows.len()
     );
+    let labels = Run::labels(rows.iter().map(|row| row.1.record));
+    let of_several = labels.len() > 1;
     if !rows.is_empty() {
-        page.push_str("| measured | against | gain | p99 | max | |\n|---|---|--:|--:|--:|---|\n");
+        let (head, rule) = if of_several { (" measured on |", "---|") } else { ("", "") };
+        let _ = writeln!(
+            page,
+            "| measured | against | gain | p99 | max | |{head}\n|---|---|--:|--:|--:|---|{rule}"
+        );
     }
     for (what, gain) in &rows {
         let _ = writeln!(
             page,
-            "| {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} |{}",
             cell(what),
             peers::name(gain.to),
             with_interval(gain),
             factor(gain.p99),
             factor(gain.max),
-            gain.says()
+            gain.says(),
+            if of_several { format!(" {} |", gain.record.run.label()) } else { String::new() }
         );
     }
     page.push('\n');

@@ -1,7 +1,7 @@
 //! What others have published, beside what was measured here: the tables of five documents, row by row.
 //!
-//! A published figure is that of its authors on their machine; all others of a row are of this run, in the
-//! same setting. A row that the run does not have is left out, and so is a table without rows.
+//! A published figure is that of its authors on their machine; all others of a row are of one run, in the
+//! same setting. A row that no run has is left out, and so is a table without rows.
 
 mod bursts;
 mod documents;
@@ -11,7 +11,8 @@ mod isolation;
 mod table;
 
 use crate::catalog::not_asked;
-use crate::record::{Outcome, Record};
+use crate::record::{Outcome, Record, Run};
+use crate::report::current::most_of;
 use crate::report::peers;
 pub(crate) use documents::SIZES;
 use figure::Figure;
@@ -37,12 +38,13 @@ const COLUMNS: [&str; 11] = [
 const WAYS: [(&str, &str); 4] =
     [("udp", "the kernel"), ("xdp", "XDP"), ("xdp-l2", "XDP without IP"), ("dpdk", "DPDK's memif")];
 
-/// How who is measured waits. Nothing tells that a frame has come by DPDK: its driver polls, whatever the application does.
+/// How who is measured waits: unless it polls as each does by default, which with Taut is to look for a while. Nothing tells
+/// that a frame has come by DPDK: its driver polls, whatever the application does.
 fn waits(transport: &str, spins: bool) -> &'static str {
     match (spins, transport) {
         (true, _) => "polling",
         (false, "dpdk") => "with a driver that polls",
-        (false, _) => "asleep",
+        (false, _) => "as by default",
     }
 }
 
@@ -55,8 +57,8 @@ struct Row<'a> {
     figure: Figure,
 }
 
-/// All tables that the lines which are shown have rows for; what compares two lines of Taut and others looks for a run that
-/// has both in what is stored, too.
+/// All tables that the lines which are shown have rows for; what compares two lines of Taut and others is of the newest run
+/// that has both, of all that are stored.
 pub(crate) fn tables(records: &[Record], stored: &[Record]) -> Vec<Table> {
     let mut plain = vec![
         ("User-space networking for DDS (PerCom 2024)".to_string(), documents::bound()),
@@ -74,19 +76,17 @@ pub(crate) fn tables(records: &[Record], stored: &[Record]) -> Vec<Table> {
         ),
         ("eProsima's comparison of Fast DDS and Cyclone DDS".into(), documents::eprosima()),
     ]);
-    let mut all: Vec<Table> = [gains::table(records, stored), isolation::beside_flood(records, stored)]
-        .into_iter()
-        .flatten()
-        .collect();
+    let mut all: Vec<Table> =
+        [gains::table(stored), isolation::beside_flood(stored)].into_iter().flatten().collect();
     all.extend(plain.iter().filter_map(|(title, rows)| table(records, title, rows)));
     all.extend(bursts::tables(records));
     all.extend(table(records, "Starting, and what it takes", &documents::footprint()));
-    all
+    all.into_iter().map(Table::labelled).collect()
 }
 
 /// What a reader must know of all of them.
 pub(crate) fn explained(records: &[Record]) -> String {
-    let mut text = "In the column *published* are its authors' figures, of their machine; all others are of this run, in the same setting. A dash: no such line.".to_string();
+    let mut text = "In the column *published* are its authors' figures, of their machine; all others of a row are of one run, in the same setting, and a row, or what stands above its table, says of which processor and build. A dash: no such line.".to_string();
     let few = not_asked();
     if records.iter().any(|record| matches!(&record.outcome, Outcome::Absent(why) if *why == few)) {
         text += &format!(" So it is, too, where {few}.");
@@ -124,54 +124,57 @@ const WITHOUT_ENDED: &str = "Where a run did not yet count threads that had ende
 fn table(records: &[Record], title: &str, rows: &[Row]) -> Option<Table> {
     let mut used: Vec<&Record> = Vec::new();
     let mut says = "";
-    let mut lines: Vec<(&Row, Vec<Option<String>>)> = Vec::new();
+    let mut lines: Vec<(&Row, &Run, Vec<Option<String>>)> = Vec::new();
     for row in rows {
+        let all: Vec<&Record> = records.iter().filter(|record| (row.is)(record)).collect();
+        let Some(run) = most_of(&all) else { continue };
+        let of_run: Vec<&Record> = all.into_iter().filter(|record| record.run.id == run.id).collect();
         let mut cells = Vec::new();
         for peer in COLUMNS {
-            let best = best(records, row, peer);
+            let best = best(&of_run, row, peer);
             used.extend(best.iter().map(|(record, _)| *record));
             if matches!(row.figure, Figure::Cpu)
                 && best.as_ref().is_some_and(|of| !of.0.run.counts_ended_threads)
             {
                 says = WITHOUT_ENDED;
             }
-            cells.push(best.map(|(_, text)| text).or_else(|| failed(records, row, peer)));
+            cells.push(best.map(|(_, text)| text).or_else(|| failed(&of_run, peer)));
         }
         // What the subject was not asked is no row: there is nothing to compare.
         if cells.first().is_some_and(Option::is_some) {
-            lines.push((row, cells));
+            lines.push((row, run, cells));
         }
     }
     if lines.is_empty() {
         return None;
     }
     let kept: Vec<usize> =
-        (0..COLUMNS.len()).filter(|at| lines.iter().any(|(_, cells)| cells[*at].is_some())).collect();
-    let has_published = lines.iter().any(|(row, _)| !row.published.is_empty());
+        (0..COLUMNS.len()).filter(|at| lines.iter().any(|(.., cells)| cells[*at].is_some())).collect();
+    let has_published = lines.iter().any(|(row, ..)| !row.published.is_empty());
     let words = ["measured", "published"].map(String::from).into_iter().take(1 + usize::from(has_published));
     let names = kept.iter().map(|at| peers::name(COLUMNS[*at]));
     let mut table = Table::new(title, &used, says).with_heads(words, names);
-    for (row, cells) in lines {
+    for (row, run, cells) in lines {
         let mut line = vec![row.what.clone()];
         line.extend(has_published.then(|| row.published.to_string()));
         line.extend(kept.iter().map(|at| cells[*at].clone().unwrap_or_else(|| "–".into())));
-        table.rows.push(line);
+        table.add(line, Some(run));
     }
     Some(table)
 }
 
 /// The best line of a peer, and its figure: several settings may count as one row.
-fn best<'a>(records: &'a [Record], row: &Row, peer: &str) -> Option<(&'a Record, String)> {
-    let own = records.iter().filter(|r| r.outcome == Outcome::Ok && r.peer == peer && (row.is)(r));
+fn best<'a>(lines: &[&'a Record], row: &Row, peer: &str) -> Option<(&'a Record, String)> {
+    let own = lines.iter().copied().filter(|r| r.outcome == Outcome::Ok && r.peer == peer);
     let shown = own.filter_map(|record| row.figure.of(record).map(|text| (record, text)));
     // The later of two equal ones, as on the rest of the page.
     shown.max_by(|a, b| merit(a.0).total_cmp(&merit(b.0)))
 }
 
 /// What is said of a peer that tried and failed.
-fn failed(records: &[Record], row: &Row, peer: &str) -> Option<String> {
-    let failed = |r: &&Record| matches!(r.outcome, Outcome::Failed(_)) && r.peer == peer && (row.is)(r);
-    records.iter().find(failed).map(|_| "failed".to_string())
+fn failed(lines: &[&Record], peer: &str) -> Option<String> {
+    let failed = |r: &&&Record| matches!(r.outcome, Outcome::Failed(_)) && r.peer == peer;
+    lines.iter().find(failed).map(|_| "failed".to_string())
 }
 
 /// By which of two lines of one peer the better is shown; times stand alone.
@@ -185,7 +188,7 @@ mod tests {
     use super::*;
 
     fn page_of(records: &[Record]) -> String {
-        section(records, &tables(records, &[]))
+        section(records, &tables(records, records))
     }
     use crate::record::Times;
 
@@ -265,8 +268,23 @@ mod tests {
         }
     }
 
+    /// The best of a peer is that of the run of its row, not that of an hour in which nobody else was measured.
     #[test]
-    fn what_a_flood_adds_is_of_the_best_run_that_has_both() {
+    fn a_row_has_no_figures_of_two_runs() {
+        let burst = |run: &str, peer: &str, case: &str, bytes_per_s: f64| {
+            let mut line = record(serde_json::json!({"workload": "throughput", "peer": peer, "case": case,
+                "samples_per_s": bytes_per_s / 64.0, "bytes_per_s": bytes_per_s, "qos": "reliable keep-all volatile"}));
+            (line.run.id, line.run.cpu) = (run.into(), format!("processor {run}"));
+            line
+        };
+        let both = [burst("a", "taut", "", 1e6), burst("a", "zenoh", "", 2e6)];
+        let page = page_of(&[&both[..], &[burst("b", "taut", "best of all bursts", 9e6)]].concat());
+        assert!(page.contains("| most of any burst, UDP, 64 B | 1 MB/s | 2 MB/s |"), "{page}");
+        assert!(page.contains("\nMeasured on: processor a.\n"), "{page}");
+    }
+
+    #[test]
+    fn what_a_flood_adds_is_of_the_newest_run_that_has_most_pairs() {
         let line = |run: &str, peer: &str, case: &str, us: u64| {
             let times = Times { p9999: 1_000 * us, max: 1_000 * us, ..Times::default() };
             let run =
@@ -278,16 +296,14 @@ mod tests {
             [line(run, peer, "quiet all long", 10), line(run, peer, "flood all long", us)]
         };
         let stored = [pair("a", "taut", 20), pair("b", "taut", 30)].concat();
-        let ratios = |shown: &[Record], stored: &[Record]| -> Vec<String> {
-            let table = isolation::beside_flood(shown, stored).expect("the table");
+        let ratios = |stored: &[Record]| -> Vec<String> {
+            let table = isolation::beside_flood(stored).expect("the table");
             table.rows.into_iter().map(|row| row[4].clone()).collect()
         };
-        // No run of what is shown has both.
-        let shown = [stored[0].clone(), line("c", "taut", "flood all long", 90)];
-        assert_eq!(ratios(&shown, &stored), ["3.00×"], "the later");
+        let half = [&stored[..], &[line("c", "taut", "flood all long", 90)]].concat();
+        assert_eq!(ratios(&half), ["3.00×"], "the newest that has both");
         let more = [&pair("a", "floor", 15)[..], &stored].concat();
-        assert_eq!(ratios(&shown, &more), ["1.50×", "2.00×"], "that with more pairs");
-        assert_eq!(ratios(&stored[..2], &more), ["2.00×"], "that which is shown");
+        assert_eq!(ratios(&more), ["1.50×", "2.00×"], "that with more pairs");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Scripts rely on these names, as do the report and the comparison: a field may be added, none renamed.
 //! Times are whole nanoseconds. A line is complete in itself: [`Run`] says how to get it again.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 /// One line.
@@ -355,6 +357,20 @@ pub struct Run {
     pub governor: String,
     /// Hypervisor flag, real-time kernel, isolated cores and what else explains a number.
     pub notes: Vec<String>,
+}
+
+impl Run {
+    /// Which processor and which build, in a few words: lines of another one are no comparison.
+    pub(crate) fn label(&self) -> String {
+        let cpu = self.cpu.replace("(R)", "").replace(" Processor", "");
+        let build = self.taut.split(' ').next_back().unwrap_or_default();
+        [cpu.trim(), build].into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The labels of several lines, each once.
+    pub(crate) fn labels<'a>(records: impl IntoIterator<Item = &'a Record>) -> BTreeSet<String> {
+        records.into_iter().map(|record| record.run.label()).collect()
+    }
 }
 
 #[cfg(test)]

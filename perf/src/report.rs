@@ -21,6 +21,8 @@ pub(crate) mod units;
 
 pub(crate) use charts::{headline, rate_by_size, time_by_size};
 
+use std::collections::BTreeSet;
+
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::record::{Outcome, Record, Run};
@@ -63,7 +65,7 @@ fn draw(model: &Model, records: &[Record]) -> String {
             body {
                 header.top {
                     h1 { (title(model)) }
-                    @if let Some(run) = records.first().map(|record| &record.run) { (machine_line(run)) }
+                    (machines(records))
                     (summary(model))
                     @if let Some(warning) = rules::mixed(records) { p.soft { "Beware: " (warning) "." } }
                     @if let Some((title, chart)) = headline(model) {
@@ -104,9 +106,14 @@ fn rivals(model: &Model) -> usize {
     names.len()
 }
 
-fn machine_line(run: &Run) -> Markup {
-    let day = run.started.get(..10).unwrap_or(&run.started);
-    html! { p.soft { (run.cpu) ", " (run.cores) " cores, Linux " (run.kernel) " · " (day) } }
+/// Each on which lines were measured, with the day.
+fn machines(records: &[Record]) -> Markup {
+    let machine = |run: &Run| {
+        let day = run.started.get(..10).unwrap_or(&run.started);
+        format!("{}, {} cores, Linux {} · {day}", run.cpu, run.cores, run.kernel)
+    };
+    let all: BTreeSet<String> = records.iter().map(|record| machine(&record.run)).collect();
+    html! { @for machine in all { p.soft { (machine) } } }
 }
 
 /// How many comparisons there are and how they went; the floor is no rival.
@@ -131,7 +138,7 @@ fn summary(model: &Model) -> Markup {
         }
         p.soft style="margin-top:12px" {
             (units::thousands(samples)) " samples. Each comparison is one line of one workload against one other peer, by its rounds, with 95 % confidence; of coding encode and decode are two. " (marked(model))
-            @if model.left_out > 0 { (model.left_out) " lines are not shown, as a run with more peers or rounds, or a later one, has measured the same." }
+            @if model.left_out > 0 { (model.left_out) " lines are not shown, as a run with more peers or sizes, or a later one, has measured the same." }
         }
     }
 }

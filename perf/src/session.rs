@@ -59,6 +59,8 @@ pub enum Trouble {
     Absent(String),
     /// It should have worked.
     Failed(String),
+    /// The same, and it took all the time that it had to show that it does not.
+    Hung(String),
     /// The user has asked to end.
     Stopped,
 }
@@ -67,6 +69,16 @@ impl Trouble {
     /// A failure in these words.
     pub fn failed(reason: impl Into<String>) -> Trouble {
         Trouble::Failed(reason.into())
+    }
+
+    /// A failure of a part of it, which these words name.
+    #[must_use]
+    pub fn of(self, part: &str) -> Trouble {
+        match self {
+            Trouble::Failed(reason) => Trouble::Failed(format!("{part}: {reason}")),
+            Trouble::Hung(reason) => Trouble::Hung(format!("{part}: {reason}")),
+            other => other,
+        }
     }
 }
 
@@ -299,7 +311,7 @@ impl<'a> Session<'a> {
             }
             if !has_time {
                 let reason = format!("no {} within {:.0} s", wanted.join(" or "), limit.as_secs_f64());
-                return Err(self.blame(id, &reason));
+                return Err(Trouble::Hung(self.told(id, &reason)));
             }
             look(self);
             has_time = self.listen(end)?;
@@ -403,8 +415,12 @@ impl<'a> Session<'a> {
     }
 
     fn blame(&self, id: Id, reason: &str) -> Trouble {
+        Trouble::Failed(self.told(id, reason))
+    }
+
+    fn told(&self, id: Id, reason: &str) -> String {
         let member = &self.members[id.0];
-        Trouble::Failed(with_tail(format!("{}: {reason}", member.role), &member.process))
+        with_tail(format!("{}: {reason}", member.role), &member.process)
     }
 
     /// Why a process closed its stdout before `done`.
@@ -514,7 +530,8 @@ mod tests {
             say_stop(session, ids[1], 5);
             (session.expect(ids[0], "ready", Duration::ZERO), session.members[1].events.len())
         });
-        assert!(is_told(&awaited, "no ready within 0 s") && looks == 1, "{awaited:?} after {looks} looks");
+        let has_hung = matches!(&awaited, Err(Trouble::Hung(told)) if told.contains("no ready within 0 s"));
+        assert!(has_hung && looks == 1, "{awaited:?} after {looks} looks");
     }
 
     #[test]

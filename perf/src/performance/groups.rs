@@ -18,7 +18,7 @@ pub(super) fn table(page: &mut String, model: &Model, group: &Group) {
     commands.sort_unstable();
     commands.dedup();
     let commands: Vec<String> = commands.iter().map(|command| format!("`{command}`")).collect();
-    let _ = write!(page, "{}\n\n", commands.join(", "));
+    let _ = write!(page, "{}\n\nMeasured on: {}.\n\n", commands.join(", "), group.label());
     match group.key.workload.as_str() {
         "memory" => memory_rows(page, group),
         "cdr" => coding_rows(page, model, group),

@@ -45,7 +45,7 @@ pub fn pictures(records: &[Record]) -> Vec<Picture> {
         }) else {
             continue;
         };
-        let says = format!("{says}: {}", group.conditions());
+        let says = format!("{says}: {} ({})", group.conditions(), group.label());
         let svg = titled(&says, &draw(&model, group, Frame::Wide).into_string());
         pictures.push(Picture { name: format!("{workload}_by_size.svg"), says, svg });
     }

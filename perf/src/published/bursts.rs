@@ -2,6 +2,7 @@
 
 use super::{COLUMNS, Table};
 use crate::record::{Outcome, Pace, Record};
+use crate::report::current::most_of;
 use crate::report::peers;
 use crate::report::units::{percent, rate, size, thousands};
 
@@ -19,7 +20,9 @@ pub(super) fn tables(records: &[Record]) -> Vec<Table> {
     let of = |(transport, bytes, case): (&str, u64, &str)| {
         let is =
             |r: &&Record| (r.transport.as_str(), r.size_bytes, r.case.as_str()) == (transport, bytes, case);
-        table(&records.iter().filter(kept).filter(is).collect::<Vec<_>>())
+        let all: Vec<&Record> = records.iter().filter(kept).filter(is).collect();
+        let run = most_of(&all)?;
+        table(&all.into_iter().filter(|record| record.run.id == run.id).collect::<Vec<_>>())
     };
     settings.into_iter().filter_map(of).collect()
 }
@@ -47,7 +50,7 @@ fn table(lines: &[&Record]) -> Option<Table> {
             pace.asked_per_s().map_or("no limit".into(), rate),
         ];
         row.extend(used.iter().map(|line| line.paces.iter().find(is).map_or("–".into(), had)));
-        table.rows.push(row);
+        table.add(row, Some(&first.run));
     }
     Some(table)
 }

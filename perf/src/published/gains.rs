@@ -1,13 +1,13 @@
 //! What going past the kernel gains, in percent: the figure of relative gains of the study of user-space networking.
 //!
 //! Each line of Taut over the link stands beside that of Cyclone DDS by the kernel's sockets, to which the study relates
-//! all, and beside Taut's own by them. Both wait in the same way as the line: else a gain would be that of polling. What
-//! was not measured is left out.
+//! all, and beside Taut's own by them. Where the line polls, both do, and where it does not, each waits as it does by
+//! default: else a gain would be that of polling. What was not measured is left out.
 
 use super::figure::mean_ns;
 use super::{Table, WAYS, is_linked, waits};
-use crate::record::{Outcome, Record};
-use crate::report::current::best_of_one_run;
+use crate::record::{Outcome, Record, Run};
+use crate::report::current::recency;
 use crate::report::peers;
 use crate::report::units::{self, bytes, size, thousands, time};
 
@@ -123,11 +123,14 @@ struct Gained<'a> {
     bases: [Option<(&'a Record, f64)>; BASES.len()],
 }
 
-impl Gained<'_> {
-    fn rank(&self) -> (usize, u32) {
-        (self.bases.iter().flatten().count(), self.record.rounds)
+impl<'a> Gained<'a> {
+    fn rank(&self) -> (usize, (bool, &'a str)) {
+        (self.bases.iter().flatten().count(), recency(self.record))
     }
 }
+
+/// What a row says of each of [`BASES`].
+type Cells = [Option<String>; BASES.len()];
 
 /// How much more than the other one it is, in percent.
 fn change(own: f64, other: f64) -> String {
@@ -137,22 +140,22 @@ fn change(own: f64, other: f64) -> String {
 }
 
 /// The table, if Taut was measured over the link beside another one by the kernel.
-pub(super) fn table(records: &[Record], stored: &[Record]) -> Option<Table> {
+pub(super) fn table(records: &[Record]) -> Option<Table> {
     let mut used: Vec<&Record> = Vec::new();
-    let mut lines: Vec<(String, &str, String, [Option<String>; BASES.len()])> = Vec::new();
+    let mut lines: Vec<(&Run, [String; 3], Cells)> = Vec::new();
     for (transport, way) in WAYS {
         for spins in [true, false] {
             for (measure, published) in MEASURES.iter().zip(published(transport)) {
-                let all = |records| measure.gained(records, transport, spins);
-                let gained = best_of_one_run(records, stored, all, Gained::rank);
-                let Some(Gained { record, own, bases }) = gained else { continue };
+                let newest = measure.gained(records, transport, spins).into_iter().max_by_key(Gained::rank);
+                let Some(Gained { record, own, bases }) = newest else { continue };
                 used.push(record);
                 used.extend(bases.iter().flatten().map(|(base, _)| *base));
                 let cell = |(_, other): (&Record, f64)| {
                     format!("{} of {}", change(own, other), (measure.shown)(other))
                 };
                 let cells = bases.map(|base| base.map(cell));
-                lines.push((measure.what(record, way, spins), published, (measure.shown)(own), cells));
+                let words = [measure.what(record, way, spins), published.into(), (measure.shown)(own)];
+                lines.push((&record.run, words, cells));
             }
         }
     }
@@ -161,13 +164,13 @@ pub(super) fn table(records: &[Record], stored: &[Record]) -> Option<Table> {
     if kept.is_empty() {
         return None;
     }
-    let says = "In percent of what others, and Taut itself, reach by the kernel's sockets over the same link, waiting in the same way. A minus is good of times, a plus of rates. Published is relative to Cyclone DDS.";
+    let says = "In percent of what others, and Taut itself, reach by the kernel's sockets over the same link: all polling, or each waiting as by default, where Taut looks before it sleeps and the others sleep at once; by DPDK Taut's driver polls even then. A minus is good of times, a plus of rates. Published is relative to Cyclone DDS.";
     let bases = kept.iter().map(|at| format!("against {} by the kernel", peers::name(BASES[*at])));
     let mut table = Table::new("What going past the kernel gains", &used, says)
         .with_heads(["measured", "published"].map(String::from), std::iter::once("Taut".into()).chain(bases));
-    for (what, published, own, cells) in lines {
+    for (run, words, cells) in lines {
         let gains = kept.iter().map(|at| cells[*at].clone().unwrap_or_else(|| "–".into()));
-        table.rows.push([what, published.into(), own].into_iter().chain(gains).collect());
+        table.add(words.into_iter().chain(gains).collect(), Some(run));
     }
     Some(table)
 }

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use super::{Figure, Row, Table, WAYS, is_linked, row, waits};
-use crate::record::{Outcome, Record, Times};
-use crate::report::current::best_of_one_run;
+use crate::record::{Outcome, Record, Run, Times};
+use crate::report::current::recency;
 use crate::report::peers;
 use crate::report::units::{size, thousands, time, times};
 use crate::workload::interference;
@@ -34,7 +34,7 @@ pub(super) fn by_sockets() -> Vec<Row<'static>> {
     rows
 }
 
-/// By one of the ways of `bypass`; before the flood the same exchange, awake and asleep.
+/// By one of the ways of `bypass`; before the flood the same exchange, polling and as by default.
 pub(super) fn over_link(transport: &'static str) -> Vec<Row<'static>> {
     let mut rows = Vec::new();
     for spins in [true, false] {
@@ -110,21 +110,20 @@ fn pairs<'a>(records: &'a [Record], transport: &str, bytes: u64) -> Vec<Vec<Pair
     runs
 }
 
-/// How many pairs a run has, and the rounds of the longest.
-fn rank(run: &[Pair]) -> (usize, u32) {
-    (run.len(), run.iter().map(|[quiet, _]| quiet.rounds).max().unwrap_or_default())
+/// How many pairs a run has, and how new it is.
+fn rank<'a>(run: &[Pair<'a>]) -> (usize, Option<(bool, &'a str)>) {
+    (run.len(), run.iter().map(|[quiet, _]| recency(quiet)).max())
 }
 
 /// The long pair of each way: the rarest times with all mitigations, without a flood and beside one.
-pub(super) fn beside_flood(records: &[Record], stored: &[Record]) -> Option<Table> {
+pub(super) fn beside_flood(records: &[Record]) -> Option<Table> {
     let mut used: Vec<&Record> = Vec::new();
-    let mut lines: Vec<Vec<String>> = Vec::new();
-    let beside = records.iter().chain(stored).filter(|r| r.workload == "interference");
+    let mut lines: Vec<(&Run, Vec<String>)> = Vec::new();
+    let beside = records.iter().filter(|r| r.workload == "interference");
     let sizes: BTreeSet<u64> = beside.map(|r| r.size_bytes).collect();
     for (transport, way) in WAYS {
         for &bytes in &sizes {
-            let run =
-                best_of_one_run(records, stored, |records| pairs(records, transport, bytes), |run| rank(run));
+            let run = pairs(records, transport, bytes).into_iter().max_by_key(|run| rank(run));
             for [quiet, flood] in run.into_iter().flatten() {
                 let Some((alone, beside)) = quiet.rtt_ns.zip(flood.rtt_ns) else { continue };
                 used.extend([quiet, flood]);
@@ -135,7 +134,7 @@ pub(super) fn beside_flood(records: &[Record], stored: &[Record]) -> Option<Tabl
                     let (alone_ns, beside_ns) = (pick(&alone) as f64, pick(&beside) as f64);
                     line.extend([time(alone_ns), time(beside_ns), times(beside_ns / alone_ns.max(1.0))]);
                 }
-                lines.push(line);
+                lines.push((&quiet.run, line));
             }
         }
     }
@@ -144,6 +143,6 @@ pub(super) fn beside_flood(records: &[Record], stored: &[Record]) -> Option<Tabl
         ["round trips", "peer"],
         ["p99.99 quiet", "flood", "ratio", "max quiet", "flood", "ratio"],
     );
-    table.rows = lines;
+    lines.into_iter().for_each(|(run, line)| table.add(line, Some(run)));
     (!used.is_empty()).then_some(table)
 }

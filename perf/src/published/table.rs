@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use crate::record::Record;
+use crate::record::{Record, Run};
 
 /// A column.
 pub(crate) struct Head {
@@ -23,6 +23,8 @@ pub(crate) struct Table {
     pub(crate) says: String,
     pub(crate) heads: Vec<Head>,
     pub(crate) rows: Vec<Vec<String>>,
+    /// Of which processor and build each row is; empty for none.
+    of: Vec<String>,
 }
 
 impl Table {
@@ -32,7 +34,27 @@ impl Table {
         commands.sort_unstable();
         commands.dedup();
         let runs = used.iter().map(|record| record.run.id.clone()).collect();
-        Table { title: title.into(), commands, runs, says: says.into(), heads: Vec::new(), rows: Vec::new() }
+        let (title, says) = (title.into(), says.into());
+        Table { title, commands, runs, says, heads: Vec::new(), rows: Vec::new(), of: Vec::new() }
+    }
+
+    /// A row of lines of this run, if it is of one.
+    pub(crate) fn add(&mut self, row: Vec<String>, run: Option<&Run>) {
+        self.rows.push(row);
+        self.of.push(run.map(Run::label).unwrap_or_default());
+    }
+
+    /// With the processor and the build: once if all rows are of the same, otherwise in each of them.
+    pub(crate) fn labelled(mut self) -> Table {
+        let labels: BTreeSet<&String> = self.of.iter().filter(|label| !label.is_empty()).collect();
+        if let (Some(only), 1) = (labels.first(), labels.len()) {
+            let between = if self.says.is_empty() { "" } else { " " };
+            self.says += &format!("{between}Measured on: {only}.");
+        } else if !labels.is_empty() {
+            self.heads.push(Head { text: "measured on".into(), is_figure: false });
+            self.rows.iter_mut().zip(self.of.drain(..)).for_each(|(row, label)| row.push(label));
+        }
+        self
     }
 
     /// With columns of words, then columns of figures.

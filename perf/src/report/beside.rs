@@ -8,7 +8,7 @@ use crate::report::model::Model;
 
 /// The tables of the studies: the first is open, the others by their titles.
 pub(crate) fn draw(model: &Model) -> Option<Markup> {
-    let tables = published::tables(model.records, &[]);
+    let tables = published::tables(model.records, model.records);
     (!tables.is_empty()).then(|| {
         html! {
             p { (published::explained(model.records).replace('*', "")) }
@@ -26,7 +26,7 @@ pub(crate) fn draw(model: &Model) -> Option<Markup> {
 
 /// What Taut is built for, if it is the subject.
 pub(crate) fn aims(model: &Model) -> Option<Markup> {
-    let table = aims::table(model.records, &[])?;
+    let table = aims::table(model.records)?;
     Some(html! {
         p { (table.says) }
         (rows(&table))

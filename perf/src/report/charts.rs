@@ -216,7 +216,8 @@ pub(crate) fn headline<'a>(model: &'a Model) -> Option<(String, RowChart<'a>)> {
     let least = *group.sizes().first()?;
     let lines: Vec<&Record> = group.lines.iter().copied().filter(|line| line.size_bytes == least).collect();
     let pin = if group.key.pin == "same" { "both processes on one core" } else { "two processes" };
-    let title = format!("Round trip of {} over {}, {pin}", size(least), group.key.transport.to_uppercase());
+    let transport = group.key.transport.to_uppercase();
+    let title = format!("Round trip of {} over {transport}, {pin} ({})", size(least), group.label());
     let chart = time_bars(model, title.clone(), &lines);
     Some((title, chart))
 }

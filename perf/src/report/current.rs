@@ -1,71 +1,80 @@
-//! Which lines count where several runs have measured the same: those of one run, never some of each.
+//! Which lines count where several runs have measured the same: those of one run for all that is shown together.
 //!
-//! Lines of different runs are of different moments of a machine, and often of different builds. Beside each other they
-//! are no comparison, and a line that took another one's place would take the comparisons with it that it has not.
+//! Lines of different runs are of different moments of a machine, and often of different machines and builds. Beside each
+//! other they are no comparison, and a line that took another one's place would take the comparisons with it that it has
+//! not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::record::{Outcome, Record, Times};
+use crate::record::{Outcome, Record, Run, Times};
 use crate::report::model::{Key, same_line};
 use crate::statistics::typical;
 
-/// What a run has of a case.
-#[derive(Default)]
-struct Share {
-    /// The places of its lines, one for each that is told apart.
-    lines: Vec<usize>,
-    /// Who ran.
-    peers: usize,
-    rounds: u32,
-}
+/// Fewer say nothing of how much is chance. With more of them an older run is no better: it is of an older build.
+const ROUNDS: u32 = 2;
 
-/// The lines that count, in their order: of the runs that measured a case that with the most peers, of those that with
-/// the most rounds, of those the last. In one run the last line of a peer counts.
+/// The lines that count, in their order: of what is shown together those of the run that has most of it, then, of the cases
+/// that it has not, those of the next one. In one run the last line of a peer counts.
 pub(crate) fn current(records: &[Record]) -> Vec<Record> {
-    // By case, then by the place of the run's first line.
-    let mut cases: BTreeMap<String, BTreeMap<usize, Share>> = BTreeMap::new();
-    let mut runs: BTreeMap<&str, usize> = BTreeMap::new();
-    for (at, record) in records.iter().enumerate() {
-        let run = *runs.entry(record.run.id.as_str()).or_insert(at);
-        let share = cases.entry(case_of(record)).or_default().entry(run).or_default();
-        share.lines.retain(|other| !same_line(&records[*other], record));
-        share.lines.push(at);
-        share.rounds = share.rounds.max(record.rounds);
-        share.peers =
-            share.lines.iter().filter(|at| !matches!(records[**at].outcome, Outcome::Absent(_))).count();
+    let mut groups: BTreeMap<String, BTreeMap<&str, Vec<&Record>>> = BTreeMap::new();
+    for record in records {
+        let runs = groups.entry(format!("{:?}", Key::of(record))).or_default();
+        let lines = runs.entry(&record.run.id).or_default();
+        lines.retain(|other| !same_line(other, record));
+        lines.push(record);
     }
-    let of_run = |shares: BTreeMap<usize, Share>| best(shares.into_values(), |of| (of.peers, of.rounds));
-    let mut places: Vec<usize> = cases.into_values().filter_map(of_run).flat_map(|of| of.lines).collect();
-    places.sort_unstable();
-    places.into_iter().map(|at| settle(&records[at])).collect()
+    let mut chosen: Vec<&Record> = groups.into_values().flat_map(of_runs).collect();
+    chosen.sort_unstable_by_key(|record| std::ptr::from_ref(*record));
+    chosen.into_iter().map(settle).collect()
 }
 
-/// Of several, in the order of their runs, that with the most beside it, of those that with the most rounds, of those the
-/// last.
-fn best<T>(all: impl IntoIterator<Item = T>, rank: impl Fn(&T) -> (usize, u32)) -> Option<T> {
-    all.into_iter().enumerate().max_by_key(|(at, one)| (rank(one), *at)).map(|(_, one)| one)
+/// Of each case the lines of one run, and of as few runs as there may be.
+fn of_runs<'a>(runs: BTreeMap<&str, Vec<&'a Record>>) -> Vec<&'a Record> {
+    let mut left: Vec<&Record> = runs.into_values().flatten().collect();
+    let mut chosen = Vec::new();
+    while let Some(run) = most_of(&left) {
+        let own = || left.iter().filter(|line| line.run.id == run.id);
+        let has_run = own().any(|line| ran(line));
+        let cases: BTreeSet<_> =
+            own().filter(|line| ran(line) || !has_run).map(|line| case_of(line)).collect();
+        let (done, others): (Vec<&Record>, _) =
+            left.into_iter().partition(|line| cases.contains(&case_of(line)));
+        chosen.extend(done.into_iter().filter(|line| line.run.id == run.id));
+        left = others;
+    }
+    chosen
 }
 
-/// The best of what one run is to have all lines of: of what is shown no run may, while one of those that are `stored` does.
-/// `all` finds those of these lines, `rank` says how much each has beside it, and its rounds.
-pub(crate) fn best_of_one_run<'a, T>(
-    shown: &'a [Record],
-    stored: &'a [Record],
-    all: impl Fn(&'a [Record]) -> Vec<T>,
-    rank: impl Fn(&T) -> (usize, u32),
-) -> Option<T> {
-    [shown, stored].into_iter().find_map(|records| best(all(records), &rank))
+/// The run that has most of these lines: peers that ran, then cases; of several the newest.
+pub(crate) fn most_of<'a>(lines: &[&'a Record]) -> Option<&'a Run> {
+    let mut runs: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
+    lines.iter().for_each(|line| runs.entry(&line.run.id).or_default().push(line));
+    let rank = |of: &Vec<&'a Record>| {
+        let has_run = || of.iter().filter(|line| ran(line));
+        let peers: BTreeSet<&str> = has_run().map(|line| line.peer.as_str()).collect();
+        let cases: BTreeSet<_> = has_run().map(|line| case_of(line)).collect();
+        (peers.len(), cases.len(), of.iter().map(|line| recency(line)).max())
+    };
+    runs.into_values().max_by_key(rank).map(|of| &of[0].run)
+}
+
+/// The newer of two runs is the greater one, once both have enough rounds.
+pub(crate) fn recency(record: &Record) -> (bool, &str) {
+    (record.rounds >= ROUNDS, &record.run.started)
+}
+
+fn ran(record: &Record) -> bool {
+    !matches!(record.outcome, Outcome::Absent(_))
+}
+
+/// What is measured beside each other within what is shown together, whoever the peer is.
+fn case_of(record: &Record) -> (u64, &str, &str) {
+    (record.size_bytes, &record.pin, &record.case)
 }
 
 /// All lines, each as it counts.
 pub(crate) fn settled(records: &[Record]) -> Vec<Record> {
     records.iter().map(settle).collect()
-}
-
-/// What is measured beside each other, whoever the peer is.
-fn case_of(record: &Record) -> String {
-    let Record { size_bytes, pin, case, .. } = record;
-    format!("{:?} {size_bytes} {pin} {case}", Key::of(record))
 }
 
 /// The line with the median that its gains are of: runs of before had that of all samples of all rounds.
@@ -101,10 +110,15 @@ mod tests {
             "pin": "none", "size_bytes": 64, "rate_hz": 0.0, "qos": "", "case": "", "status": "ok",
             "rounds": rounds.len(), "samples": 9, "lost": 0, "out_of_order": 0, "duplicates": 0, "corrupt": 0,
             "round_values": rounds, "rtt_ns": times,
-            "run": {"id": run, "started": "", "command": "", "taut": "", "cpu": "", "cores": 1, "kernel": "",
+            "run": {"id": run, "started": "", "command": "", "taut": "0.1.0 abc", "cpu": "Intel(R) Xeon(R) Processor", "cores": 1, "kernel": "",
                 "governor": "", "notes": []},
         });
         serde_json::from_value(all).unwrap()
+    }
+
+    #[test]
+    fn a_run_is_called_by_its_processor_and_build() {
+        assert_eq!(line("a", "taut", &[1.0]).run.label(), "Intel Xeon, abc");
     }
 
     /// Peer and run of the lines that count.
@@ -119,7 +133,7 @@ mod tests {
     #[test]
     fn lines_of_a_case_are_of_one_run() {
         let full = [line("a", "taut", &[1.0, 2.0]), line("a", "zenoh", &[1.0, 2.0])];
-        // Neither fewer peers nor fewer rounds take their place, however good they are.
+        // Neither fewer peers nor a single round take their place, however good they are.
         let alone = [&full[..], &[line("b", "taut", &[1.0; 9])]].concat();
         assert_eq!(shown(&alone), of(&[("taut", "a"), ("zenoh", "a")]));
         let brief = [&full[..], &[line("b", "taut", &[1.0]), line("b", "zenoh", &[1.0])]].concat();
@@ -128,6 +142,47 @@ mod tests {
         assert_eq!(shown(&later), of(&[("zenoh", "b"), ("taut", "b")]));
         let twice = [&full[..], &[line("a", "taut", &[5.0])]].concat();
         assert_eq!(shown(&twice), of(&[("zenoh", "a"), ("taut", "a")]));
+    }
+
+    /// A line that began so.
+    fn sized(run: &str, started: &str, bytes: u64, rounds: usize) -> Record {
+        let mut line = line(run, "taut", &vec![1.0; rounds]);
+        (line.size_bytes, line.run.started) = (bytes, started.into());
+        line
+    }
+
+    /// Sizes and runs of the lines that count.
+    fn sizes(records: &[Record]) -> Vec<(u64, String)> {
+        current(records).into_iter().map(|record| (record.size_bytes, record.run.id)).collect()
+    }
+
+    #[test]
+    fn all_sizes_are_of_the_run_that_has_most_of_them() {
+        let old = [sized("a", "1", 64, 3), sized("a", "1", 1_024, 3), sized("a", "1", 4_096, 3)];
+        let new = [sized("b", "2", 1_024, 3), sized("b", "2", 8_192, 3)];
+        let all = [&old[..], &new].concat();
+        // Of what it lacks another one has a table of its own.
+        let shown = current(&all);
+        assert_eq!(
+            sizes(&all),
+            [(64, "a"), (1_024, "a"), (4_096, "a"), (8_192, "b")].map(|(size, run)| (size, run.to_string()))
+        );
+        let model = crate::report::model::Model::new(&shown);
+        assert_eq!(model.groups.iter().map(|group| group.lines.len()).collect::<Vec<_>>(), [3, 1]);
+        assert!(
+            model.groups[1].title.ends_with(&format!("({})", shown[3].run.label())),
+            "{}",
+            model.groups[1].title
+        );
+    }
+
+    #[test]
+    fn of_two_runs_that_have_as_much_the_newer_one_counts_whatever_its_place_and_rounds() {
+        let (old, new) =
+            (sized("z", "2026-11-25T16:13:41Z", 64, 11), sized("a", "2026-11-28T20:15:34Z", 64, 10));
+        for all in [[old.clone(), new.clone()], [new, old]] {
+            assert_eq!(sizes(&all), [(64, "a".to_string())]);
+        }
     }
 
     #[test]

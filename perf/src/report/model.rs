@@ -1,6 +1,6 @@
 //! The lines of a run, sorted into what is shown together.
 //!
-//! A group is what is comparable: one workload under one set of conditions; its lines differ by peer and
+//! A group is what is comparable: one workload under one set of conditions, of one run; its lines differ by peer and
 //! size. The subject is Taut, or without it the first peer that is not the floor.
 
 use crate::record::{Record, SUBSCRIBERS, Times};
@@ -96,7 +96,8 @@ impl<'a> Model<'a> {
         let mut groups: Vec<Group> = Vec::new();
         for record in records {
             let key = Key::of(record);
-            let group = match groups.iter_mut().find(|group| group.key == key) {
+            let is_of = |group: &&mut Group| group.key == key && group.lines[0].run.id == record.run.id;
+            let group = match groups.iter_mut().find(is_of) {
                 Some(group) => group,
                 None => {
                     groups.push(Group { key, title: String::new(), lines: Vec::new() });
@@ -136,6 +137,10 @@ impl<'a> Model<'a> {
             let said = |at: &usize| Some(words[*at].as_str()).filter(|word| !word.is_empty());
             let title = named.iter().filter_map(said).collect::<Vec<_>>().join(", ");
             group.title = if title.is_empty() { words[0].clone() } else { title };
+            // What another run has of the same stands apart.
+            if keys.iter().filter(|key| **key == group.key).count() > 1 {
+                group.title += &format!(" ({})", group.label());
+            }
         }
     }
 
@@ -174,6 +179,11 @@ impl<'a> Group<'a> {
     pub(crate) fn conditions(&self) -> String {
         let words = self.key.words();
         words.iter().filter(|word| !word.is_empty()).map(String::as_str).collect::<Vec<_>>().join(" · ")
+    }
+
+    /// The processor and the build of its run.
+    pub(crate) fn label(&self) -> String {
+        self.lines.first().map_or_else(String::new, |line| line.run.label())
     }
 
     pub(crate) fn sizes(&self) -> Vec<u64> {

@@ -88,8 +88,9 @@ impl Work for Stream {
                     add(&mut round, pace, case.warmup);
                     ran += 1;
                 }
-                Err(Trouble::Failed(reason)) => {
-                    trouble = Some(format!("burst of {} each {:?}: {reason}", burst.samples, burst.interval));
+                Err(failure @ (Trouble::Failed(_) | Trouble::Hung(_))) => {
+                    trouble =
+                        Some(failure.of(&format!("burst of {} each {:?}", burst.samples, burst.interval)));
                     failed += 1;
                 }
                 Err(other) => return Err(other),
@@ -100,9 +101,9 @@ impl Work for Stream {
             }
         }
         match trouble {
-            Some(reason) if round.rate.is_none() => return Err(Trouble::Failed(reason)),
-            Some(reason) => round.flaw = Some(reason),
-            None => {}
+            Some(failure) if round.rate.is_none() => return Err(failure),
+            Some(Trouble::Failed(reason) | Trouble::Hung(reason)) => round.flaw = Some(reason),
+            _ => {}
         }
         Ok(round)
     }
