@@ -62,7 +62,7 @@ build_kit_c() {
     ar rc $kit build/kit-c/*.o
     # Every adapter's loss and order stand on the tally, its times on the schedule and on what is taken: no kit
     # without them.
-    for test in tally schedule taken; do
+    for test in tally schedule taken waited; do
         gcc $c_flags kit-c/test/$test.c $kit -o build/kit-c/test-$test
         build/kit-c/test-$test <schedule.txt || { rm -f $kit; return 1; }
     done

@@ -17,6 +17,8 @@ import os
 import queue
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -25,6 +27,11 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 READY_S, RUN_S, EOF_S = 30.0, 60.0, 1.0
+# How soon a pub is ready that waits for nobody. The slowest looks for others for half a second before.
+ALONE_S = 2.0
+# So many participants that one by one is dearer than to the group for each product; and which of them sends to each
+# all the same, by its default: the avoid_builtin_multicast of Fast DDS.
+NODES, SEDP_TO_EACH = 10, ("fastdds",)
 
 
 class Broken(Exception):
@@ -121,6 +128,50 @@ class Adapter:
             self.process.kill()
         self.process.wait()
         self.stderr.close()
+
+
+class Announcements:
+    """Datagrams on lo with data of SEDP, RTPS' discovery of writers and readers: to the group, to one."""
+
+    ETH_P_ALL, IP_AT, SO_RCVBUFFORCE = 3, 14, 33
+    DATA, SEDP_WRITERS = 0x15, (0x3c2, 0x4c2)  # RTPS 2.5, 9.4.5.4 and 9.3.1.5
+
+    def __enter__(self):
+        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(self.ETH_P_ALL))
+        self.socket.setsockopt(socket.SOL_SOCKET, self.SO_RCVBUFFORCE, 64 << 20)
+        self.socket.bind(("lo", self.ETH_P_ALL))
+        self.socket.setblocking(False)
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def announces(self, message):
+        """Is there a DATA of one of SEDP's writers in this message?"""
+        at = 20
+        while message[:4] == b"RTPS" and at + 16 <= len(message):
+            order = "<" if message[at + 1] & 1 else ">"
+            length, = struct.unpack_from(order + "H", message, at + 2)
+            writer, = struct.unpack_from(">I", message, at + 12)
+            if message[at] == self.DATA and writer in self.SEDP_WRITERS:
+                return True
+            at += 4 + length if length else len(message)
+        return False
+
+    def counted(self):
+        """(to the group, to one) since it began."""
+        counts = [0, 0]
+        while True:
+            try:
+                frame, address = self.socket.recvfrom(1 << 16)
+            except BlockingIOError:
+                return tuple(counts)
+            ip = frame[self.IP_AT:]
+            # lo shows each twice. IPv4 and UDP only, whose header is of 8 bytes.
+            if address[2] != socket.PACKET_OUTGOING or len(ip) < 28 or ip[0] >> 4 != 4 or ip[9] != socket.IPPROTO_UDP:
+                continue
+            if self.announces(ip[4 * (ip[0] & 15) + 8:]):
+                counts[ip[16] >> 4 != 14] += 1
 
 
 class Check:
@@ -309,19 +360,39 @@ class Check:
                 raise adapter.broken("exit code after done")
         return ", ".join(steps)
 
-    def node(self):
-        with self.play(*(("node", {"index": i}) for i in range(2))) as nodes:
+    def node(self, count=2):
+        more = {"nodes": count, "remotes": count - 1, "multicast": "no"}
+        with Announcements() as sedp, self.play(*(("node", {"index": i, **more}) for i in range(count))) as nodes:
             for node in nodes:
                 node.expect("ready", READY_S)
             start = time.monotonic_ns()
             for node in nodes:
                 node.say("go")
             matched = [node.expect("matched", READY_S)["ns"] - start for node in nodes]
+            to_group, to_one = sedp.counted()
             for node in nodes:
                 node.say("end")
             for node in nodes:
                 node.done()
-        return f"2 nodes of 5 matched after {max(matched) / 1e6:.1f} ms"
+        # `--multicast no` is for data. Who can have that by the group can have what is for all of them, too.
+        if count > 2 and not to_group:
+            raise Broken(f"SEDP goes to each of {count} participants and not to the group: {to_one} datagrams")
+        return (f"{count} nodes of 5 matched after {max(matched) / 1e6:.1f} ms, "
+                f"datagrams of SEDP: {to_group} to the group, {to_one} to one")
+
+    def pub_alone(self):
+        """Who is to wait for nobody begins without a match."""
+        with self.play(("pub", {"remotes": 0, "duration_ms": 300})) as (pub,):
+            start = time.monotonic()
+            pub.expect("ready", ALONE_S)
+            took_s = time.monotonic() - start
+            pub.say("go")
+            pub.expect("stop")
+            pub.say("go")
+            sent = pub.done("sent", "refused", "start_ns", "stop_ns")["sent"]
+        if not sent:
+            raise Broken("nothing was sent to nobody")
+        return f"ready after {took_s * 1000:.0f} ms, sent {sent}"
 
     def end_of_file(self):
         """Closes stdin of each role that it has, idle and in full traffic."""
@@ -374,9 +445,12 @@ class Check:
         if "pub" in roles:
             self.run("pub", self.pub)
             self.run("pub to 2", lambda: self.pub(2))
+            self.run("pub alone", self.pub_alone)
         for role in ("local", "cdr", "entities", "node"):
             if role in roles:
                 self.run(role, getattr(self, role))
+        if "node" in roles and self.info["multicast"] and self.info["peer"] not in SEDP_TO_EACH:
+            self.run(f"node of {NODES}", lambda: self.node(NODES))
         self.run("end of file", self.end_of_file)
         shutil.rmtree(self.directory, ignore_errors=True)
 

@@ -44,15 +44,25 @@ static const char *interface_of_shm(void)
     return text;
 }
 
+/* By default its discovery goes to the group once it knows several others, and samples
+ * to one reader go to that reader alone. To several readers samples would go to the
+ * group, too; what keeps them from it is an element for the discovery of endpoints as
+ * well, thus for nobody but the writer whose samples it is about. */
+static const char *allow_multicast(void)
+{
+    const bool to_each = !o->multicast && o->role == KIT_PUB && o->remotes > 1;
+    return to_each ? "<AllowMulticast>spdp</AllowMulticast>" : "";
+}
+
 void make_domain(void)
 {
     char config[1024];
     snprintf(config, sizeof config,
              "<CycloneDDS><Domain Id=\"any\">"
              "<General><Interfaces><NetworkInterface name=\"%s\" multicast=\"true\"/>%s</Interfaces>"
-             "<AllowMulticast>%s</AllowMulticast>%s</General>"
+             "%s%s</General>"
              "%s<Internal>" SOCKET_BUFFER "%s</Internal></Domain></CycloneDDS>",
-             o->interface_name, interface_of_shm(), o->multicast ? "true" : "spdp",
+             o->interface_name, interface_of_shm(), allow_multicast(),
              variant_is("65500") ? "<MaxMessageSize>65500B</MaxMessageSize>" : "",
              !CYCLONE11 && o->transport == KIT_SHM
                  ? "<SharedMemory><Enable>true</Enable><LogLevel>error</LogLevel></SharedMemory>"

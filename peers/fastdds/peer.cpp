@@ -35,7 +35,8 @@ const char info[] =
     "within a process; KEEP_ALL holds 64 MiB at most, 5,000 samples below 64 KiB, 256 of 64 KiB, 64 above, and "
     "its writers send heartbeats every 50 ms; max_blocking_time 10 s; thread and intra by intra-process "
     "delivery, without listeners, which write() would call; variant data-sharing is for type plain on shm; the "
-    "rest is default\"}";
+    "rest is default, as is that discovery of endpoints goes to each participant and not to the group "
+    "(avoid_builtin_multicast)\"}";
 
 /* --- waiting ---------------------------------------------------------------- */
 

@@ -63,8 +63,8 @@ void kit_sub_new(void);
 /* schedule.c: the pace of a sender. */
 struct kit_schedule {
     int64_t start_ns; /* when sample 0 is due; 0 in a closed loop */
-    /* The first write after the sender's last sleep: before, it could not have sent
-     * what was due. */
+    /* The first write after the sender's last wait, less the time that it ran since the
+     * sample was due: before, it could not have sent what was due. */
     int64_t woke_ns;
     uint64_t late;     /* measured samples over a period behind */
     int64_t behind_ns; /* from due to write, of all measured samples together */
@@ -73,9 +73,21 @@ struct kit_schedule {
 void kit_schedule_begin(struct kit_schedule *schedule);
 /* When a sample is due; in a closed loop at once, which is 0. */
 int64_t kit_due(const struct kit_schedule *schedule, uint64_t seq);
-/* From when a sample counts that was written then. `slept`: its sender had nothing to
- * do but to wait for it. */
-int64_t kit_counts_from(struct kit_schedule *schedule, uint64_t seq, int64_t sent_ns, bool slept);
+/* Its sender did not wait for a sample: it was late, or an answer kept it until then. */
+#define KIT_NO_WAIT ((int64_t)-1)
+/* From when a sample counts that was written then. `ran_ns`: its sender had nothing to do
+ * but to wait for it, and ran so long in that wait since it was due; or KIT_NO_WAIT. */
+int64_t kit_counts_from(struct kit_schedule *schedule, uint64_t seq, int64_t sent_ns, int64_t ran_ns);
+
+/* The last wait of a sender, or all of its looks if it spins. */
+struct kit_waited {
+    int64_t since_ns, cpu_ns;
+    bool spins;
+};
+struct kit_waited kit_wait_begin(bool spin);
+/* The CPU time of this thread since then: what is more than it can have had before the
+ * sample was due, or than a look takes. */
+int64_t kit_ran_since(const struct kit_waited *wait, int64_t due_ns);
 
 /* ping.c: the `done` of ping and local. */
 void kit_ping_done(uint64_t sent, uint64_t received, uint64_t corrupt, uint64_t duplicates,

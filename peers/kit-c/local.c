@@ -30,14 +30,14 @@ void kit_local_took(const struct kit_taken *taken)
     }
 }
 
-static void write_and_take(const struct kit_port *port, uint64_t seq, bool slept)
+static void write_and_take(const struct kit_port *port, uint64_t seq, int64_t ran_ns)
 {
     local.taken = false;
     local.sent = seq + 1;
     const int64_t sent_ns = port->send(port->context, seq);
     const int64_t after_ns = kit_now();
     const int64_t written_ns = sent_ns != 0 ? sent_ns : after_ns;
-    local.rows[seq].first = (uint64_t)kit_counts_from(&local.schedule, seq, written_ns, slept);
+    local.rows[seq].first = (uint64_t)kit_counts_from(&local.schedule, seq, written_ns, ran_ns);
     local.rows[seq].second = (uint64_t)after_ns;
     if (sent_ns == 0)
         return; /* refused, thus lost */
@@ -53,12 +53,12 @@ static void one_thread(const struct kit_port *port)
 
     kit_schedule_begin(&local.schedule);
     for (uint64_t seq = 0; seq < kit_table.capacity; seq++) {
-        const bool slept = kit_sleep_until(kit_due(&local.schedule, seq), o->wait == KIT_SPIN);
+        const bool waited = kit_sleep_until(kit_due(&local.schedule, seq), o->wait == KIT_SPIN);
         if (seq == o->warmup)
             measured_since_ns = kit_now();
         else if (seq > o->warmup && o->duration_ns != 0 && kit_now() - measured_since_ns >= o->duration_ns)
             break;
-        write_and_take(port, seq, slept);
+        write_and_take(port, seq, waited ? 0 : KIT_NO_WAIT);
     }
 }
 

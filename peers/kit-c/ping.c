@@ -63,21 +63,21 @@ static bool time_over(uint64_t seq)
     return now - ping.measured_since_ns >= kit_options.duration_ns;
 }
 
-/* `slept`: see kit_counts_from(). */
-static void send_one(uint64_t seq, bool slept)
+/* `ran_ns`: see kit_counts_from(). */
+static void send_one(uint64_t seq, int64_t ran_ns)
 {
     __atomic_store_n(&ping.sent, seq + 1, __ATOMIC_RELEASE);
     const int64_t sent_ns = ping.port->send(ping.port->context, seq);
     /* A sample that was refused gets no answer, and is lost like any other. */
     const int64_t written_ns = sent_ns != 0 ? sent_ns : kit_now();
-    note(&ping.rows[seq].first, kit_counts_from(&ping.schedule, seq, written_ns, slept));
+    note(&ping.rows[seq].first, kit_counts_from(&ping.schedule, seq, written_ns, ran_ns));
 }
 
 /* Closed loop: sends `seq`, or finishes. */
 static void next(uint64_t seq)
 {
     if (seq < ping.limit && !time_over(seq)) {
-        send_one(seq, false);
+        send_one(seq, KIT_NO_WAIT);
         return;
     }
     pthread_mutex_lock(&ping.lock);
@@ -142,20 +142,24 @@ static void closed_loop(bool spin)
     }
 }
 
-/* Takes what comes until `until_ns`. True if it slept at last: whom an answer kept until
- * then did not. */
-static bool take_until(int64_t until_ns, bool spin)
+/* Takes what comes until `until_ns`. Returns how long this thread then ran in its last
+ * wait since; whom an answer kept until then did not wait. */
+static int64_t take_until(int64_t until_ns, bool spin)
 {
-    bool slept = false;
     if (ping.port->poll == NULL)
-        return kit_sleep_until(until_ns, spin);
+        return kit_sleep_until(until_ns, spin) ? 0 : KIT_NO_WAIT;
+    struct kit_waited wait = kit_wait_begin(spin);
+    bool waited = false;
     for (;;) {
         const int64_t left_ns = until_ns - kit_now();
         if (left_ns <= 0)
-            return slept;
+            return waited ? kit_ran_since(&wait, until_ns) : KIT_NO_WAIT;
+        /* Looks without a sleep are one wait: a system call before each would slow them. */
+        if (!spin)
+            wait = kit_wait_begin(false);
         ping.took = false;
         ping.port->poll(ping.port->context, spin ? 0 : left_ns);
-        slept = !ping.took;
+        waited = !ping.took;
     }
 }
 

@@ -7,8 +7,7 @@
 int main(void)
 {
     char line[200];
-    int slept;
-    long long written_ns, expected_ns, behind_ns = -1;
+    long long ran_ns, written_ns, expected_ns, behind_ns = -1;
     unsigned long long seq = 0, late = 0;
     struct kit_schedule schedule = {.start_ns = 1000};
 
@@ -16,16 +15,16 @@ int main(void)
     while (fgets(line, sizeof line, stdin) != NULL) {
         if (line[0] == '#' || sscanf(line, " late %llu behind %lld", &late, &behind_ns) == 2)
             continue;
-        if (sscanf(line, "%d %lld %lld", &slept, &written_ns, &expected_ns) != 3)
+        if (sscanf(line, "%lld %lld %lld", &ran_ns, &written_ns, &expected_ns) != 3)
             break;
-        const long long counted_ns = kit_counts_from(&schedule, seq, written_ns, slept);
+        const long long counted_ns = kit_counts_from(&schedule, seq, written_ns, ran_ns);
         if (counted_ns != expected_ns) {
             printf("schedule: sample %llu counts from %lld, not %lld\n", seq, counted_ns, expected_ns);
             return 1;
         }
         seq++;
     }
-    if (seq == 15 && schedule.late == late && schedule.behind_ns == behind_ns)
+    if (seq == 18 && schedule.late == late && schedule.behind_ns == behind_ns)
         return 0;
     printf("schedule: %llu samples, late %llu behind %lld\n", seq, (unsigned long long)schedule.late,
            (long long)schedule.behind_ns);

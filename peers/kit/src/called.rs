@@ -40,7 +40,7 @@ impl Pinging {
     pub fn answer(&self, answer: &impl Payload) -> Option<Stamp> {
         let mut pinger = lock(&self.pinger);
         let answered = pinger.answer(answer.stamp(), answer.intact(self.size));
-        if answered && self.closed { pinger.send(false) } else { None }
+        if answered && self.closed { pinger.send(None) } else { None }
     }
 
     /// The whole role, on the thread of the driver's words. `write` is called for all samples of an open
@@ -54,8 +54,8 @@ impl Pinging {
         control.ready("listener");
         loop {
             let due_ns = lock(&self.pinger).due_ns();
-            let slept = wait_until(due_ns, false);
-            let Some(stamp) = lock(&self.pinger).send(slept) else { break };
+            let waited = wait_until(due_ns, false).then_some(0);
+            let Some(stamp) = lock(&self.pinger).send(waited) else { break };
             write(stamp)?;
             while self.closed && !lock(&self.pinger).given_up() {
                 std::thread::sleep(LOOK);

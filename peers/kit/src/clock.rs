@@ -5,10 +5,43 @@ use std::time::Duration;
 use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
 
+/// A wait may look for data so long before it sleeps. Longer than any here does, that CPU time could hide work; shorter, a
+/// look before a sleep would count as one after it.
+const LOOK_NS: u64 = 60_000;
+
 /// CLOCK_MONOTONIC in nanoseconds.
 pub fn now_ns() -> u64 {
-    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("Linux has CLOCK_MONOTONIC");
-    time.num_nanoseconds() as u64
+    read(ClockId::CLOCK_MONOTONIC)
+}
+
+/// How long this thread has run.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    read(ClockId::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn read(clock: ClockId) -> u64 {
+    clock_gettime(clock).expect("Linux has this clock").num_nanoseconds() as u64
+}
+
+/// The last wait of a sender, or all of its looks if it spins.
+pub struct Waited {
+    since_ns: u64,
+    cpu_ns: u64,
+    look_ns: u64,
+}
+
+impl Waited {
+    /// Begins; who spins never sleeps, however long it looks.
+    pub fn begin(spin: bool) -> Waited {
+        let look_ns = if spin { u64::MAX } else { LOOK_NS };
+        Waited { since_ns: now_ns(), cpu_ns: thread_cpu_ns(), look_ns }
+    }
+
+    /// The CPU time of this thread since then: what is more than it can have had before, or than a look takes.
+    pub fn cpu_since_ns(&self, due_ns: u64) -> u64 {
+        let used_ns = thread_cpu_ns() - self.cpu_ns;
+        used_ns.saturating_sub(due_ns.saturating_sub(self.since_ns).min(self.look_ns))
+    }
 }
 
 /// Sleeps until then, or looks at the clock until then; 0 is at once. True if there was something to wait for.

@@ -14,8 +14,8 @@ pub fn thread<L: Line>(line: &mut L, options: &Options, control: &Control) -> Re
     let mut sample = L::Out::sized(options.size);
     control.ready(line.wait(options));
     loop {
-        let slept = wait_until(pinger.due_ns(), options.spin());
-        let Some(stamp) = pinger.send(slept) else { break };
+        let waited = wait_until(pinger.due_ns(), options.spin()).then_some(0);
+        let Some(stamp) = pinger.send(waited) else { break };
         sample.set_stamp(stamp);
         line.send(&sample)?;
         let written_ns = now_ns();

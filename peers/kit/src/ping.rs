@@ -58,9 +58,9 @@ impl Pinger {
         self.schedule.due_ns(self.next)
     }
 
-    /// The next sample, noted as sent now; `None` when all are out or the time is up. `slept`: the sender had nothing to
-    /// do but to wait until it was due, see [`Schedule::counts_from`].
-    pub fn send(&mut self, slept: bool) -> Option<Stamp> {
+    /// The next sample, noted as sent now; `None` when all are out or the time is up. `waited`: see
+    /// [`Schedule::counts_from`].
+    pub fn send(&mut self, waited: Option<u64>) -> Option<Stamp> {
         let now = now_ns();
         if self.next == self.warmup && self.duration_ns > 0 {
             self.end_ns = now + self.duration_ns;
@@ -72,7 +72,7 @@ impl Pinger {
         self.next += 1;
         // The last reading before the write: what stands above is not measured.
         let sent_ns = now_ns();
-        let counts_from_ns = self.schedule.counts_from(seq, sent_ns, slept);
+        let counts_from_ns = self.schedule.counts_from(seq, sent_ns, waited);
         if let Some(record) = self.table.get_mut(seq) {
             record[0] = counts_from_ns;
         }
@@ -160,7 +160,7 @@ mod tests {
         // Held up for five periods.
         crate::clock::wait_until(begin_ns + 5 * PERIOD_NS, false);
         for seq in 0..3 {
-            let stamp = pinger.send(false).unwrap();
+            let stamp = pinger.send(None).unwrap();
             assert!(stamp.sent_ns >= begin_ns + 5 * PERIOD_NS, "the sample tells when it was written");
             assert_eq!(pinger.table.get(seq)[0], begin_ns + seq * PERIOD_NS);
         }
@@ -174,8 +174,8 @@ mod tests {
         let mut pinger = pinger(PERIOD_NS);
         let begin_ns = pinger.due_ns();
         crate::clock::wait_until(begin_ns + 5 * PERIOD_NS, false);
-        let woke_ns = pinger.send(true).unwrap().sent_ns;
-        pinger.send(false).unwrap();
+        let woke_ns = pinger.send(Some(0)).unwrap().sent_ns;
+        pinger.send(None).unwrap();
         assert_eq!((pinger.table.get(0)[0], pinger.table.get(1)[0]), (woke_ns, woke_ns));
         assert_eq!(pinger.schedule.late(), 2, "that it was late is told all the same");
     }
@@ -183,21 +183,21 @@ mod tests {
     #[test]
     fn a_sample_of_a_closed_loop_counts_from_its_write() {
         let mut pinger = pinger(0);
-        let stamp = pinger.send(false).unwrap();
+        let stamp = pinger.send(None).unwrap();
         assert_eq!(pinger.table.get(0)[0], stamp.sent_ns);
     }
 
     #[test]
     fn an_answer_after_the_next_sample_stays_lost() {
         let mut closed = pinger(0);
-        let [given_up, next] = [0; 2].map(|_| closed.send(false).unwrap());
+        let [given_up, next] = [0; 2].map(|_| closed.send(None).unwrap());
         assert!(!closed.answer(given_up, true), "the next one is not answered by it");
         assert_eq!((closed.received, closed.table.get(0)[2]), (0, 0));
         assert!(closed.answer(next, true));
         assert_eq!((closed.received, closed.duplicates, closed.corrupt), (1, 0, 0));
         let mut open = pinger(1_000_000);
         open.due_ns();
-        let [first, _] = [0; 2].map(|_| open.send(false).unwrap());
+        let [first, _] = [0; 2].map(|_| open.send(None).unwrap());
         open.answer(first, true);
         assert_eq!(open.received, 1, "others are under way in an open loop");
     }
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn an_answer_that_is_corrupt_is_none() {
         let mut pinger = pinger(0);
-        let stamp = pinger.send(false).unwrap();
+        let stamp = pinger.send(None).unwrap();
         assert!(!pinger.answer(stamp, false) && !pinger.answer(Stamp { seq: 3, ..stamp }, true));
         assert_eq!((pinger.corrupt, pinger.received), (2, 0));
         assert!(pinger.answer(stamp, true) && !pinger.answer(stamp, true));

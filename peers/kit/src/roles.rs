@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::clock::{left, now_ns, wait_until};
+use crate::clock::{Waited, left, now_ns, wait_until};
 use crate::ping::{GIVE_UP_NS, Pinger};
 use crate::table::Table;
 use crate::tally::Tally;
@@ -29,12 +29,8 @@ pub fn ping<L: Line>(line: &mut L, options: &Options, control: &Control) -> Resu
         if options.period_ns > 0 && due_ns <= now_ns() {
             take_answer(line, &mut pinger, options, Duration::ZERO)?;
         }
-        let mut slept = false;
-        while due_ns > now_ns() {
-            // Whom an answer kept until the sample was due did not sleep.
-            slept = take_answer(line, &mut pinger, options, span_until(due_ns, options))?.is_none();
-        }
-        let Some(stamp) = pinger.send(slept) else { break };
+        let waited = if options.period_ns > 0 { wait_due(line, &mut pinger, options, due_ns)? } else { None };
+        let Some(stamp) = pinger.send(waited) else { break };
         sample.set_stamp(stamp);
         line.send(&sample)?;
         if options.period_ns == 0 {
@@ -51,6 +47,26 @@ pub fn ping<L: Line>(line: &mut L, options: &Options, control: &Control) -> Resu
     }
     control.stop();
     Ok(pinger.done(options)?)
+}
+
+/// Takes answers until the sample is due: how long this thread then ran in its last wait since, if there was one. Whom an
+/// answer kept until then did not wait.
+fn wait_due<L: Line>(
+    line: &mut L,
+    pinger: &mut Pinger,
+    options: &Options,
+    due_ns: u64,
+) -> Result<Option<u64>, Stop> {
+    let mut wait = Waited::begin(options.spin());
+    let mut waited = false;
+    while due_ns > now_ns() {
+        // Looks without a sleep are one wait: a system call before each would slow them.
+        if !options.spin() {
+            wait = Waited::begin(false);
+        }
+        waited = take_answer(line, pinger, options, span_until(due_ns, options))?.is_none();
+    }
+    Ok(waited.then(|| wait.cpu_since_ns(due_ns)))
 }
 
 fn span_until(end_ns: u64, options: &Options) -> Duration {
@@ -223,6 +239,65 @@ pub fn subscribe<L: Line>(line: &mut L, options: &Options, control: &Control) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::thread_cpu_ns;
+    use crate::packed::Seen;
+    use crate::schedule::Schedule;
+
+    const PERIOD_NS: u64 = 5_000_000;
+
+    /// Nothing ever comes, and each wait takes three periods: at work, or asleep.
+    struct Busy {
+        works: bool,
+    }
+
+    impl Line for Busy {
+        type Out = Seen;
+        type In = Seen;
+
+        fn send(&mut self, _: &Seen) -> Result<(), Stop> {
+            Ok(())
+        }
+
+        fn receive(&mut self, _: Duration) -> Result<Option<Seen>, Stop> {
+            if !self.works {
+                wait_until(now_ns() + 3 * PERIOD_NS, false);
+            }
+            // By the clock of its CPU time: whatever else the machine does, it runs for so long.
+            let work_ns = thread_cpu_ns();
+            while self.works && thread_cpu_ns() < work_ns + 3 * PERIOD_NS {}
+            Ok(None)
+        }
+    }
+
+    /// When the first sample of an open loop is due, is written, and counts from, in this order.
+    fn first(works: bool, how: &str) -> [u64; 3] {
+        let words = format!("ping --warmup 0 --count 1 --period-ns {PERIOD_NS} --wait {how}");
+        let options = Options::read(words.split(' ').map(String::from)).unwrap();
+        let mut pinger = Pinger::new(&options);
+        loop {
+            let mut schedule = Schedule::new(PERIOD_NS, 0);
+            schedule.begin(now_ns());
+            let due_ns = schedule.due_ns(0);
+            let waited = wait_due(&mut Busy { works }, &mut pinger, &options, due_ns).unwrap();
+            let sent_ns = now_ns();
+            // On a busy machine it may be due before there is a wait.
+            if waited.is_some() {
+                return [due_ns, sent_ns, schedule.counts_from(0, sent_ns, waited)];
+            }
+        }
+    }
+
+    #[test]
+    fn who_works_in_a_wait_counts_from_when_a_sample_was_due_and_who_sleeps_from_the_write() {
+        for how in ["waitset", "spin"] {
+            let [due_ns, sent_ns, counts_from_ns] = first(true, how);
+            // One period of the work may be before; what the machine took meanwhile is left out, and nothing else.
+            assert!(counts_from_ns <= due_ns.max(sent_ns - 2 * PERIOD_NS), "{how}: from {counts_from_ns}");
+        }
+        let [due_ns, sent_ns, counts_from_ns] = first(false, "waitset");
+        assert!(sent_ns > due_ns + PERIOD_NS, "it overslept");
+        assert!(counts_from_ns > sent_ns - PERIOD_NS, "a sleep is no work: from {counts_from_ns}");
+    }
 
     #[test]
     fn writes_that_are_refused_are_hopeless_after_some_and_some_time() {

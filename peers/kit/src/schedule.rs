@@ -10,7 +10,8 @@ pub struct Schedule {
     start_ns: u64,
     /// Samples that do not count as late or behind.
     warmup: u64,
-    /// The first write after the sender's last sleep: before, it could not have sent what was due.
+    /// The first write after the sender's last wait, less the time that it ran since the sample was due: before, it could
+    /// not have sent what was due.
     woke_ns: u64,
     late: u64,
     behind_ns: u64,
@@ -44,11 +45,12 @@ impl Schedule {
         self.start_ns + seq * self.period_ns
     }
 
-    /// From when a sample counts that is written now. `slept`: its sender had nothing to do but to wait for it.
+    /// From when a sample counts that is written now. `waited`: its sender had nothing to do but to wait for it, and ran
+    /// so long in that wait since it was due.
     ///
     /// Who is held up by the middleware sends late: counted from the write, the wait of the samples behind it would be
-    /// nobody's. Who is woken late is held up by the machine.
-    pub fn counts_from(&mut self, seq: u64, sent_ns: u64, slept: bool) -> u64 {
+    /// nobody's. Who is woken late is held up by the machine; but who runs in a wait works for the middleware.
+    pub fn counts_from(&mut self, seq: u64, sent_ns: u64, waited: Option<u64>) -> u64 {
         if !self.is_open() {
             return sent_ns;
         }
@@ -58,8 +60,8 @@ impl Schedule {
             self.late += u64::from(behind_ns > self.period_ns);
             self.behind_ns += behind_ns;
         }
-        if slept {
-            self.woke_ns = sent_ns;
+        if let Some(cpu_ns) = waited {
+            self.woke_ns = sent_ns.saturating_sub(cpu_ns);
         }
         due_ns.max(self.woke_ns)
     }
@@ -88,20 +90,21 @@ mod tests {
         let mut seq = 0;
         let last = loop {
             let row = rows.next().unwrap();
-            let numbers: Vec<u64> = row.split_whitespace().map_while(|word| word.parse().ok()).collect();
-            let [slept, written_ns, expected_ns] = numbers[..] else { break row };
-            assert_eq!(schedule.counts_from(seq, written_ns, slept == 1), expected_ns, "sample {seq}");
+            let numbers: Vec<i64> = row.split_whitespace().map_while(|word| word.parse().ok()).collect();
+            let [ran_ns, written_ns, expected_ns] = numbers[..] else { break row };
+            let counted_ns = schedule.counts_from(seq, written_ns as u64, u64::try_from(ran_ns).ok());
+            assert_eq!(counted_ns, expected_ns as u64, "sample {seq}");
             seq += 1;
         };
         assert_eq!(last.trim(), format!("late {} behind {}", schedule.late(), schedule.behind_ns()));
-        assert_eq!(seq, 15);
+        assert_eq!(seq, 18);
     }
 
     #[test]
     fn a_sample_of_a_closed_loop_counts_from_its_write() {
         let mut schedule = Schedule::new(0, 0);
         schedule.begin(1_000);
-        assert_eq!((schedule.due_ns(7), schedule.counts_from(7, 1_234, false)), (0, 1_234));
+        assert_eq!((schedule.due_ns(7), schedule.counts_from(7, 1_234, None)), (0, 1_234));
         assert_eq!((schedule.late(), schedule.behind_ns()), (0, 0));
     }
 }
