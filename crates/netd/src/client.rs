@@ -9,7 +9,6 @@ use taut_port_xdp::netd::{Connection, Granted, Layout, Message, Peer, UdpSocket,
 use taut_xdp::{Error, Handover, Link, Membership, Mode, Program};
 
 use crate::ends::{Change, redirect};
-use crate::pace::Pace;
 use crate::sockets::{Sockets, UdpEnd, find_at};
 
 /// How long who has connected may take to say what it wants: it says so at once. Longer and a program that does nothing
@@ -27,7 +26,7 @@ pub(crate) struct Client {
 }
 
 pub(crate) enum State {
-    /// It has not said what it wants.
+    /// It has not said what it wants, since then or since it is heard again.
     New(Instant),
     /// Its queues are on their way to be free; those before this one are bound.
     Waits { share: Share, layout: Layout, handovers: Vec<Handover>, bound: usize },
@@ -52,8 +51,6 @@ pub(crate) struct Share {
     pub ends: Vec<SocketAddr>,
     /// Where it was told that it receives: there and at the ends whose addresses have left the interface since then.
     pub told: Vec<SocketAddr>,
-    /// How often it has asked to.
-    pub pace: Pace,
     /// Without IP the interface takes what is sent to the groups for as long as this is there; over IP its sockets see to
     /// that.
     pub _groups: Option<Membership>,
@@ -147,11 +144,6 @@ impl Client {
             State::New(_) => None,
             State::Waits { share, .. } | State::Has(share) => Some(share),
         }
-    }
-
-    /// How long it is not heard, as it asks too often; `None`: it is.
-    pub fn pause(&self, now: Instant) -> Option<Duration> {
-        self.share().and_then(|share| share.pace.wait(now))
     }
 
     /// Says something. Who does not read is dropped.

@@ -29,7 +29,8 @@
 //! # What a participant can do to others
 //! One thread serves all, a message of each in turn. A participant that breaks the rules, does not say what it wants or
 //! does not read what it is told is dropped, and counted ([`Counts`]); connections are bounded, for each user too, and so is
-//! how often one may say where it receives: what it says beyond that stays in its connection.
+//! how often a user's participants may say what they want and where they receive, as the host's sockets are listed for that:
+//! what they say beyond it stays in their connections.
 //! Descriptors that are no sockets of UDP, and connections with what was not received of them, are closed by a thread
 //! of each user's that may wait in it: a file system can make it, and a socket of TCP.
 #![forbid(unsafe_code)]

@@ -17,7 +17,7 @@ use taut_xdp::{AttachMode, BindMode, Error, Handover, Interface, Link, Membershi
 use crate::client::{Client, End, Passed, Proof, Share, State, TO_ASK, TO_BIND, ports};
 use crate::interfaces::{self, Addresses, Interfaces};
 use crate::listener::Listener;
-use crate::pace::Pace;
+use crate::pace::Paces;
 use crate::places::places;
 use crate::sockets::Sockets;
 use crate::tally::{Counts, Tally};
@@ -46,6 +46,7 @@ pub struct Server {
     namespace: u64,
     interfaces: Interfaces,
     clients: Vec<Client>,
+    paces: Paces,
     tally: Tally,
     undertaker: Undertaker,
     look_at: Instant,
@@ -95,6 +96,7 @@ impl Server {
             namespace,
             interfaces: Interfaces::default(),
             clients: Vec::new(),
+            paces: Paces::default(),
             tally: Tally::new(now),
             undertaker: Undertaker::default(),
             look_at: now + LOOK,
@@ -206,9 +208,10 @@ impl Server {
             (false, true) => at_most,
         };
         let now = Instant::now();
-        let at_most = self.clients.iter().filter_map(|client| client.pause(now)).fold(at_most, Duration::min);
+        let pause = |client: &Client| self.paces.wait(client.peer.uid, now);
+        let at_most = self.clients.iter().filter_map(pause).fold(at_most, Duration::min);
         let limit = Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: at_most.subsec_nanos().into() };
-        let events = |client: &Client| match client.pause(now) {
+        let events = |client: &Client| match pause(client) {
             Some(_) => PollFlags::empty(),
             None => PollFlags::IN,
         };
@@ -265,6 +268,9 @@ impl Server {
     /// Does what a client wants.
     fn serve(&mut self, at: usize, now: Instant) -> Result<(), End> {
         let Some(client) = self.clients.get(at) else { return Ok(()) };
+        if self.paces.wait(client.peer.uid, now).is_some() {
+            return Ok(());
+        }
         // What is not received is not this process's: those who have connected before may bring as much each.
         self.undertaker.is_free(client.peer.uid).map_err(|why| client.refuse(why))?;
         let (message, fds) = match client.connection.receive() {
@@ -309,7 +315,10 @@ impl Server {
             return Err(End::Hostile("a descriptor that is no socket of UDP".into()));
         }
         let shown = match take.layer {
-            Mode::L3 => self.shown(passed),
+            Mode::L3 => {
+                self.paces.count(client.peer.uid, now);
+                self.shown(passed)
+            }
             Mode::L2 => self.is_here(client).map(|()| Vec::new()),
         };
         let admitted = shown.and_then(|proofs| Ok((self.admit(client, take, &proofs)?, proofs)));
@@ -421,7 +430,6 @@ impl Server {
             proofs,
             ends: Vec::new(),
             told: Vec::new(),
-            pace: Pace::new(since),
             _groups,
         };
         Ok((share, layout, handovers))
@@ -439,7 +447,7 @@ impl Server {
     fn receive(&mut self, at: usize, ends: &[SocketAddr], now: Instant) -> Result<(), End> {
         let Some(client) = self.clients.get_mut(at) else { return Ok(()) };
         let State::Has(share) = &mut client.state else { return Ok(()) };
-        share.pace.count(now);
+        self.paces.count(client.peer.uid, now);
         let Some(link) = self.interfaces.link(share.interface) else { return Err(End::Gone) };
         let Interface { name, index, .. } = link.interface();
         // What was shown is looked at anew: since then it may be given up.
@@ -468,7 +476,12 @@ impl Server {
     /// What is owed to a client without being asked.
     fn go_on(&mut self, at: usize, now: Instant, look: &Look) -> Result<(), End> {
         let Some(client) = self.clients.get_mut(at) else { return Ok(()) };
-        match &client.state {
+        match &mut client.state {
+            // It may have said it, and is not heard.
+            State::New(since) if self.paces.wait(client.peer.uid, now).is_some() => {
+                *since = now;
+                Ok(())
+            }
             State::New(since) if now >= *since + TO_ASK => Err(End::Stalled("does not say what it wants")),
             State::New(_) => Ok(()),
             State::Has(share) => {

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::{Duration, Instant};
 
 use taut_netlink::{Attributes, DUMP, IPV4, IPV6, Socket, attribute, word};
 
@@ -31,10 +32,11 @@ const IS_BOUND_TO: u8 = 9;
 const AT_ONCE: usize = 3_072;
 /// How often a longer answer is asked for.
 const TRIES: usize = 4;
-/// How often the list of all is read until each socket that was passed is in it. Whoever has sockets closed meanwhile
-/// has less than an even chance each time to have one left out; fewer and it succeeds, more and a socket that is bound
-/// to no port costs more.
-const READS: usize = 16;
+/// How often in a row the list of all is read for a socket that was passed and shows nothing new, and for how long at all.
+/// Whoever has sockets closed meanwhile has less than an even chance each time to have one left out; fewer or shorter and
+/// it succeeds, more or longer and a socket that is bound to no port costs more.
+const READS: usize = 4;
+const READS_FOR: Duration = Duration::from_millis(50);
 /// inet_diag_msg: family, ..., port at 4, address at 8, interface at 40, cookie at 44, user at 64.
 const PORT: usize = 4;
 const ADDRESS: usize = 8;
@@ -95,13 +97,24 @@ impl Sockets {
     /// The same, until these are there or have been looked for often enough.
     pub fn read_with(cookies: &[u64]) -> Result<Sockets, String> {
         let mut sockets = Sockets::read()?;
-        for _ in 0..READS {
-            if cookies.iter().all(|cookie| sockets.find(*cookie).is_some()) {
-                break;
-            }
-            sockets.add()?;
-        }
+        sockets.look_for(cookies, Sockets::add)?;
         Ok(sockets)
+    }
+
+    /// Adds lists until these are there, or enough of them have shown nothing new.
+    fn look_for(
+        &mut self,
+        cookies: &[u64],
+        add: impl Fn(&mut Sockets) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let (begun, mut in_vain) = (Instant::now(), 0);
+        let is_there = |sockets: &Sockets| cookies.iter().all(|cookie| sockets.find(*cookie).is_some());
+        while !is_there(self) && in_vain < READS && begun.elapsed() < READS_FOR {
+            let known = self.0.len();
+            add(self)?;
+            in_vain = if self.0.len() == known { in_vain + 1 } else { 0 };
+        }
+        Ok(())
     }
 
     fn add(&mut self) -> Result<(), String> {
@@ -199,6 +212,7 @@ fn read(message: &[u8]) -> Option<(u64, UdpEnd)> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::net::UdpSocket;
     use std::os::fd::AsFd;
 
@@ -225,6 +239,26 @@ mod tests {
             assert_eq!(Sockets::read().unwrap().find(cookie), None);
             assert_eq!(find_at(cookie, &end), Ok(None));
         }
+    }
+
+    /// What is never there is not looked for for long, whether others come meanwhile or not.
+    #[test]
+    fn a_socket_that_is_bound_to_no_port() {
+        let end = UdpEnd { address: "127.0.0.1:1".parse().unwrap(), interface: 0, uid: 0, is_dual: false };
+        let reads = Cell::new(0);
+        let add = |with_others: bool| {
+            let reads = &reads;
+            move |sockets: &mut Sockets| {
+                reads.set(reads.get() + 1);
+                sockets.0.extend(with_others.then_some((reads.get(), end)));
+                Ok(())
+            }
+        };
+        Sockets::default().look_for(&[0], add(false)).unwrap();
+        assert!(reads.get() <= READS as u64, "{} lists that show nothing new", reads.get());
+        let begun = Instant::now();
+        Sockets::default().look_for(&[0], add(true)).unwrap();
+        assert!(begun.elapsed() >= READS_FOR, "it is looked for while others are found");
     }
 
     #[test]

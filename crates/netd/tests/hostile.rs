@@ -240,6 +240,29 @@ fn who_asks_again_and_again_waits() {
     });
 }
 
+/// Nor does a connection for each of them help; whoever is not heard meanwhile is not late.
+#[test]
+fn who_asks_by_ever_new_connections_waits() {
+    with_pair("who_asks_by_ever_new_connections_waits", ["numrxqueues 2 numtxqueues 2"; 2], |pair| {
+        let netd = Running::start(pair, "new");
+        let unbound = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None).unwrap();
+        let begun = Instant::now();
+        let ask = |_| {
+            let client = netd.connect();
+            client.send(&take(0), &[unbound.as_fd()]).unwrap();
+            client
+        };
+        let clients: Vec<Connection> = (0..45).map(ask).collect();
+        for client in &clients {
+            assert!(refusal(client).contains("bound to no port"));
+        }
+        assert!(begun.elapsed() >= Duration::from_secs(3), "{:?}", begun.elapsed());
+        netd.serves(0);
+        let counts = netd.end();
+        assert_eq!((counts.refused, counts.stalled), (45, 0), "{counts:?}");
+    });
+}
+
 /// Who closes this waits, until the other one is closed: it has sent what nobody reads, and asked to. For longer than any
 /// test does for what comes.
 fn slow_to_close(listener: &TcpListener) -> (TcpStream, TcpStream) {

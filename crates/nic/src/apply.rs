@@ -264,7 +264,7 @@ pub fn undo(
 ) -> Result<Vec<Taken>, String> {
     let mut all = Vec::new();
     for record in records.clone().iter().rev().filter(|record| record.is_of(identity)) {
-        let taken = take_back(machine, identity, record)?;
+        let taken = take_back(machine, identity, record, records)?;
         let elsewhere = !record.namespace.is(&identity.namespace);
         if !taken.refused && !elsewhere {
             records.retain(|other| other != record);
@@ -304,7 +304,13 @@ impl Record {
     }
 }
 
-fn take_back(machine: &mut impl Machine, identity: &Identity, record: &Record) -> Result<Taken, String> {
+/// What nobody could look at is refused: it may be as it was made.
+fn take_back(
+    machine: &mut impl Machine,
+    identity: &Identity,
+    record: &Record,
+    records: &[Record],
+) -> Result<Taken, String> {
     let taken = |left, refused| record.taken_from(&record.written, left, refused);
     if !record.namespace.is(&identity.namespace) {
         return Ok(record.left_elsewhere(&identity.interface));
@@ -314,13 +320,19 @@ fn take_back(machine: &mut impl Machine, identity: &Identity, record: &Record) -
         return Ok(taken(Some("it is so already".to_owned()), false));
     }
     let Some(found) = record.found(&facts) else {
-        let now = record.written.inverse(&facts);
-        let why = match now {
+        let why = match record.written.inverse(&facts) {
             Ok(now) => format!("somebody has set it to {} since", now.shown()),
-            Err(why) => why,
+            Err(why) => match record.written.unseen(&facts) {
+                Some(unseen) => return Ok(taken(Some(unseen), true)),
+                None => why,
+            },
         };
         return Ok(taken(Some(why), false));
     };
+    let is_rule = |one: &Record| one.is_here(identity) && matches!(one.written, Change::Rule { .. });
+    if record.before == Change::Ntuple(false) && records.iter().any(is_rule) {
+        return Ok(taken(Some("rules could not be taken back, and would go with it".to_owned()), true));
+    }
     if let Some(why) = record.before.takes_away(&facts) {
         return Ok(taken(Some(why), false));
     }

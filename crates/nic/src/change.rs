@@ -192,6 +192,18 @@ impl Change {
         }
     }
 
+    /// Why it is not known what there is now of what the change is about; `None`: it is, or that there is none.
+    pub(crate) fn unseen(&self, facts: &Facts) -> Option<String> {
+        match self {
+            Change::Rule { .. } => facts.rules.as_ref().err().cloned(),
+            Change::Qdisc(_) => facts.qdiscs.as_ref().err().cloned(),
+            // Both are told by /sys; who cannot look there sees no interrupts.
+            Change::Xps { .. } | Change::Interrupt { .. } => facts.xps.as_ref().err().cloned(),
+            // Of these each NIC has one.
+            _ => self.inverse(facts).err(),
+        }
+    }
+
     /// What of others it would take away; then it must not be made.
     pub(crate) fn takes_away(&self, facts: &Facts) -> Option<String> {
         let rules = facts.rules.as_ref().map_or(0, |table| table.rules.len());

@@ -2,12 +2,14 @@
 //! message for them.
 //!
 //! The layout is that of linux/ethtool.h: `ethtool_rxnfc` with an `ethtool_rx_flow_spec` in it, and behind it the
-//! numbers of rules. Only what is named here is read or written.
+//! numbers of rules. Only what is named here is read or written. Beside them what is asked in the same way: whose driver
+//! it is, by `ethtool_drvinfo`.
 
 use std::io;
 
 use crate::interface::{asked, ethtool, request};
 
+const GDRVINFO: u32 = 0x03;
 const GRXCLSRLCNT: u32 = 0x2e;
 const GRXCLSRULE: u32 = 0x2f;
 const GRXCLSRLALL: u32 = 0x30;
@@ -46,6 +48,13 @@ const UNION: usize = 52;
 const MAX_RULES: u32 = 4_096;
 /// A table whose driver chooses the place itself says so by this bit of its size.
 const SPECIAL: u64 = 0x8000_0000;
+
+/// The names of the driver and of the device in `ethtool_drvinfo`, and how many bytes each has.
+const DRIVER: usize = 4;
+const DEVICE: usize = 100;
+const NAME: usize = 32;
+/// Bytes of `ethtool_drvinfo`.
+const DRIVER_INFO: usize = 196;
 
 /// Which frames a rule is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -171,6 +180,27 @@ impl Command {
         FlowRule { location: self.word(LOCATION), queue, frames }
     }
 }
+
+/// The name of the driver of an interface's device; empty without a device, as of a veth pair.
+///
+/// ```
+/// assert_eq!(taut_xdp::driver("lo"), "");
+/// ```
+pub fn driver(interface: &str) -> String {
+    // It is as long as a command with one rule.
+    let mut info = Command::new(GDRVINFO, 1);
+    let name = |info: &Command, at| {
+        let bytes: [u8; NAME] = info.bytes(at);
+        let name = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+        String::from_utf8_lossy(name).into_owned()
+    };
+    match info.call(interface) {
+        Ok(()) if !name(&info, DEVICE).is_empty() => name(&info, DRIVER),
+        _ => String::new(),
+    }
+}
+
+const _: () = assert!(DRIVER_INFO <= SIZE + 4);
 
 /// How many rules the NIC has room for, and those that it has.
 ///

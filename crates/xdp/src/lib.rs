@@ -58,7 +58,7 @@ mod vlan;
 
 pub use error::Error;
 pub use filter::{ETHERTYPE, Mode};
-pub use flow::{FlowFrames, FlowRule, flow_rules, insert_flow_rule, remove_flow_rule};
+pub use flow::{FlowFrames, FlowRule, driver, flow_rules, insert_flow_rule, remove_flow_rule};
 pub use glance::Glance;
 pub use group::Membership;
 pub use handover::Handover;

@@ -239,24 +239,26 @@ fn undo(what: &What, forget: Option<&str>, network: &Network) -> Result<End, Fai
     let namespace = store::namespace()?;
     forget.map_or(Ok(()), |name| store::may_forget(name, &namespace))?;
     let mut save = |records: &[Record]| store.save(records);
-    // What was set is gone with an interface, and not with its name; and with its namespace.
+    // What was set is gone with an interface, and not with its name; and with its namespace. One that is not named may be
+    // elsewhere for a while.
     let is_gone = |record: &Record| {
         let has_no_interface = || record.index.is_some_and(|index| Host::at(index).is_none());
         let of = &record.namespace;
-        of.is_gone_by(&namespace) || of.name == namespace.name && has_no_interface()
+        let is_named_here = record.interface == interface && of.name == namespace.name;
+        of.is_gone_by(&namespace) || is_named_here && has_no_interface()
     };
     let is_told = |record: &Record| forget == Some(&record.namespace.name) && record.interface == interface;
-    let told: Vec<Record> = records.iter().filter(|record| is_told(record)).cloned().collect();
-    records.retain(|record| !is_told(record) && !is_gone(record));
+    let is_forgotten = |record: &Record| is_told(record) || is_gone(record);
+    let forgotten: Vec<Record> = records.extract_if(.., |record| is_forgotten(record)).collect();
     save(&records).map_err(Failure::System)?;
-    print_forgotten(&told, forget, &interface, what.json)?;
+    print_forgotten(&forgotten, forget, &interface, what.json)?;
     let all = match (Host::open(&interface), renamed(&interface, &namespace, &records)) {
         (Ok(mut machine), _) | (Err(_), Some(mut machine)) => {
             let identity = identity(&machine)?;
             taut_nic::undo(&mut machine, &identity, &mut records, &mut save).map_err(Failure::System)?
         }
         (Err(absent), None) => match taut_nic::left_elsewhere(&interface, &namespace, &records) {
-            left if left.is_empty() && told.is_empty() => return Err(Failure::Wrong(absent)),
+            left if left.is_empty() && forgotten.is_empty() => return Err(Failure::Wrong(absent)),
             left if left.is_empty() => return Ok(End::Done),
             left => left,
         },

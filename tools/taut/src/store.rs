@@ -42,9 +42,14 @@ pub fn directory(command: &str) -> Result<PathBuf, Failure> {
     })
 }
 
+/// Where those of root of this command are.
+pub fn of_root(name: &str) -> String {
+    format!("{OF_ROOT}/{}", file(name))
+}
+
 /// Has root records of this command?
 pub fn has_of_root(name: &str) -> bool {
-    Path::new(OF_ROOT).join(file(name)).exists()
+    Path::new(&of_root(name)).exists()
 }
 
 fn file(name: &str) -> String {

@@ -50,12 +50,6 @@ fn hex(address: [u8; ETHERNET]) -> String {
     address.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-/// The name of the driver; empty without a device.
-pub fn driver(interface: &str) -> String {
-    let link = fs::read_link(format!("{NET}/{interface}/device/driver")).unwrap_or_default();
-    link.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
 /// The processors that are online.
 pub fn cpus() -> Vec<u32> {
     numbers(&fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default())
@@ -130,15 +124,16 @@ fn affinity_path(number: u32) -> String {
 }
 
 /// The lines that are about the interface: its name stands in them, or their number is one of the device's. The
-/// queue is the number at the end of the name, as in `eth0-TxRx-3`; a number that also counts processors before
-/// queues cannot be told from it, and no driver writes such.
+/// queue is the number at the end of the name, as in `eth0-TxRx-3` or, behind the name of the driver, `ice-eth0-TxRx-3`;
+/// a number that also counts processors before queues cannot be told from it, and no driver writes such.
 fn of_table(table: &str, interface: &str, known: &BTreeSet<u32>) -> Vec<Interrupt> {
     let mut found = Vec::new();
+    let within = format!("-{interface}-");
     for line in table.lines() {
         let Some((number, rest)) = line.split_once(':') else { continue };
         let Ok(number) = number.trim().parse() else { continue };
-        let name = rest.split_whitespace().last().unwrap_or_default();
-        let tail = name.strip_prefix(interface).filter(|tail| tail.is_empty() || tail.starts_with('-'));
+        let name = format!("-{}-", rest.split_whitespace().last().unwrap_or_default());
+        let tail = name.split_once(&within).map(|(_, tail)| tail.trim_end_matches('-'));
         if tail.is_none() && !known.contains(&number) {
             continue;
         }
@@ -212,12 +207,19 @@ mod tests {
 
     #[test]
     fn interrupts_of_a_device_and_of_its_queues() {
-        let table = "       CPU0  CPU1\n 124:  1  2  PCI-MSIX-0000:02:00.0  0-edge  enp2s0\n \
+        let table = "       CPU0  CPU1\n 120:  1  2  PCI-MSIX-0000:02:00.0  0-edge  i40e-enp2s0-TxRx-0\n \
+                     121:  1  2  PCI-MSIX-0000:02:00.0  0-edge  ice-enp2s0-TxRx-3\n \
+                     122:  1  2  PCI-MSIX-0000:02:00.0  0-edge  ice-enp2s0np1-TxRx-3\n \
+                     123:  1  2  PCI-MSIX-0000:02:00.0  0-edge  xenp2s0-TxRx-3\n \
+                     124:  1  2  PCI-MSIX-0000:02:00.0  0-edge  enp2s0\n \
                      125:  3  4  PCI-MSIX-0000:02:00.0  1-edge  enp2s0-TxRx-0\n \
                      128:  3  4  PCI-MSIX-0000:02:00.0  4-edge  enp2s0-TxRx-3\n \
                      130:  3  4  PCI-MSIX-0000:03:00.0  4-edge  enp2s01-TxRx-3\n 131: 1 1 edge mlx5\n NMI: 0 0\n";
         let found = of_table(table, "enp2s0", &BTreeSet::from([131]));
         let told: Vec<_> = found.iter().map(|one| (one.number, one.queue)).collect();
-        assert_eq!(told, [(124, None), (125, Some(0)), (128, Some(3)), (131, None)]);
+        assert_eq!(
+            told,
+            [(120, Some(0)), (121, Some(3)), (124, None), (125, Some(0)), (128, Some(3)), (131, None)]
+        );
     }
 }

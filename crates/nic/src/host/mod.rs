@@ -11,7 +11,8 @@ use std::io;
 use nix::errno::Errno;
 use nix::net::if_::{if_indextoname, if_nametoindex};
 use taut_xdp::{
-    FlowFrames, FlowRule, Interface, flow_rules, insert_flow_rule, remove_flow_rule, set_spread, spread,
+    FlowFrames, FlowRule, Interface, driver, flow_rules, insert_flow_rule, remove_flow_rule, set_spread,
+    spread,
 };
 
 use crate::apply::Machine;
@@ -124,9 +125,11 @@ impl Host {
         Ok(Rules { size: u32::try_from(size).unwrap_or(0), rules: rules.into_iter().map(rule).collect() })
     }
 
-    /// Makes a change by which the kernel forgets XPS, and writes it again: other classes of traffic, other queues.
+    /// Makes a change by which the kernel forgets XPS, and writes it again: other classes of traffic, other queues. Not where
+    /// XPS cannot be looked at.
     fn keeping_xps(&self, change: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
-        let read = || files::is_ours().and_then(|()| files::xps(&self.interface));
+        files::is_ours()?;
+        let read = || files::xps(&self.interface);
         let before = read().unwrap_or_default();
         let changed = change();
         let after = read().unwrap_or_default();
@@ -168,7 +171,7 @@ impl Machine for Host {
         };
         Ok(Facts {
             interface: self.interface.clone(),
-            driver: if ours.is_ok() { files::driver(&self.interface) } else { String::new() },
+            driver: driver(&self.interface),
             mtu: Interface::named(&self.interface).ok().map(|interface| interface.mtu),
             cpus: files::cpus(),
             channels,

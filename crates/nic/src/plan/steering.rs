@@ -21,6 +21,11 @@ const IPV4_ONLY: [&str; 1] = ["ixgbe"];
 /// ask whether the NIC has the feature. To switch it would take the link down for nothing.
 const NO_SWITCH: [&str; 2] = ["igb", "igc"];
 
+/// Drivers, by the beginning of their names, that choose the place of a rule themselves: bnxt_srxclsrlins,
+/// efx_ethtool_set_class_rule and virtnet_ff's validate_flow_input of Linux refuse one that is named. That drivers take
+/// such rules, too, is no sign of it.
+const CHOOSES_PLACES: [&str; 3] = ["bnxt_en", "sfc", "virtio_net"];
+
 /// What steering gains.
 const GAINS: &str = "they come to the critical queue, whatever else arrives";
 /// What is lost without it.
@@ -200,6 +205,10 @@ impl Wanted<'_> {
                 found.queue
             );
             return Step { able: Able::Cannot(why), lost: LOST.to_owned(), ..step };
+        }
+        if CHOOSES_PLACES.iter().any(|driver| self.facts.driver.starts_with(driver)) {
+            let why = "its driver chooses the place of a rule itself, where undo would not find it";
+            return Step::cannot(name(&frames), target, GAINS, why, LOST);
         }
         let Some(location) = (0..table.size).rev().find(|place| !taken.contains(place)) else {
             let why =

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use taut_nic::Change;
+
 use super::finding::{Finding, Lasts, Mend, Write};
 use super::multicast::Link;
 use super::system::{System, cpu_list, cpu_ranges};
+use crate::store;
 
 /// All checks of this module; `cpus` are the driver's by the configuration, `links` are of the interfaces in use.
 pub fn check(system: &System, links: &[Link], cpus: &[usize]) -> Vec<Finding> {
@@ -42,10 +45,25 @@ fn handled_on(system: &System, interrupt: &str) -> Option<String> {
     Some(asked.filter(|asked| !may(asked)).unwrap_or(handled))
 }
 
+/// The interrupts that `taut nic apply` has given to processors of the driver alone, where they still are: those of
+/// critical queues are to be handled where the program runs.
+fn set_up(system: &System, cpus: &[usize]) -> Vec<String> {
+    let records = system.text(&store::of_root("nic")).unwrap_or_default();
+    let records: Vec<taut_nic::Record> = serde_json::from_str(&records).unwrap_or_default();
+    let of = |record: taut_nic::Record| {
+        let Change::Interrupt { number, cpus: written } = record.written else { return None };
+        let asked = cpu_list(&system.text(&format!("/proc/irq/{number}/smp_affinity_list")).ok()?);
+        let is_ours = asked.iter().map(|cpu| *cpu as u32).eq(written);
+        (is_ours && asked.iter().all(|cpu| cpus.contains(cpu))).then(|| number.to_string())
+    };
+    records.into_iter().filter_map(of).collect()
+}
+
 /// Of `interfaces`, by their names and numbers.
 fn affinity(system: &System, interfaces: &BTreeMap<&str, u32>, cpus: &[usize]) -> Finding {
     let name = "interrupts";
     let (mut seen, mut unseen, mut disturbing) = (Vec::new(), Vec::new(), Vec::new());
+    let set_up = set_up(system, cpus);
     for (interface, index) in interfaces {
         if let Err(why) = system.shows_interface(interface, *index) {
             unseen.push(why);
@@ -53,7 +71,8 @@ fn affinity(system: &System, interfaces: &BTreeMap<&str, u32>, cpus: &[usize]) -
         }
         for interrupt in interrupts_of(system, interface) {
             let Some(handled) = handled_on(system, &interrupt) else { continue };
-            if cpu_list(&handled).iter().any(|cpu| cpus.contains(cpu)) {
+            let is_there = cpu_list(&handled).iter().any(|cpu| cpus.contains(cpu));
+            if is_there && !set_up.contains(&interrupt) {
                 disturbing.push(interrupt.clone());
             }
             seen.push(format!("{interface} {interrupt} on {handled}"));
@@ -200,6 +219,29 @@ mod tests {
         let write = found().mend.unwrap().writes.remove(0);
         system.write(&write.path, &write.value).unwrap();
         assert_eq!((found().state, found().seen), (State::Good, "eth0 24 on 0".to_owned()));
+    }
+
+    /// What `taut nic apply` wants there stays, unless somebody has moved it since.
+    #[test]
+    fn those_of_a_critical_queue() {
+        let of = |driver: usize, asked: &str| {
+            let records = r#"[{"interface":"eth0","index":2,"namespace":"net:[1]","cookie":null,
+                "item":"interrupt of queue 3","before":{"interrupt":{"number":24,"cpus":[0,1,2,3]}},
+                "written":{"interrupt":{"number":24,"cpus":[3]}},"replaced":null}]"#;
+            let (_directory, system) = tree(&[
+                ETH0,
+                ("/run/taut/nic.json", records),
+                ("/proc/interrupts", TABLE),
+                ("/proc/irq/24/effective_affinity_list", "3\n"),
+                ("/proc/irq/24/smp_affinity_list", asked),
+                ("/sys/devices/system/cpu/online", "0-3\n"),
+            ]);
+            let found = affinity(&system, &of_index_2(&["eth0"]), &[driver]);
+            (found.state, found.mend.is_some())
+        };
+        assert_eq!(of(3, "3\n"), (State::Good, false));
+        assert_eq!(of(3, "0-3\n"), (State::WorthChanging, true));
+        assert_eq!(of(2, "3\n"), (State::Good, false), "it is elsewhere");
     }
 
     #[test]

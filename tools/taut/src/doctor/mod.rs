@@ -3,13 +3,14 @@
 //!
 //! Looks at files of the kernel, at the rules of the firewall, and tries what can be tried. Each check is a function
 //! of what was read. Changes nothing unless asked to; then values in /proc/sys, /proc/irq and /sys, a route to the groups
-//! of discovery and rules of nftables that accept the ports of a domain. It runs `nft` for those, and no other program.
+//! of discovery, the flag of an interface for multicast and rules of nftables that accept the ports of a domain. It runs `nft` for those, and no other program.
 
 mod addition;
 mod bypass;
 mod finding;
 mod firewall;
 mod fix;
+mod flag;
 mod groups;
 mod interrupts;
 mod measure;

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::addition::Addition;
-use super::finding::{Finding, Lasts, Mend, Write, sysctl_path};
+use super::finding::{Finding, Lasts, Mend, sysctl_path};
+use super::flag::Flag;
 use super::route::Route;
 use super::system::System;
 
@@ -52,7 +53,7 @@ pub fn check(system: &System, links: &[Link], multicast: bool, peers: &[String])
     // An interface with both is as IPv4 has it: loopback carries groups of that alone.
     let once = once(by_v4.into_iter().chain(by_v6));
     if multicast {
-        findings.extend(once.iter().map(|link| flag(system, link, peers)));
+        findings.extend(once.iter().map(|link| flag(link, peers)));
         if !v4.is_empty() {
             findings.push(memberships(system, v4.len()));
             findings.push(route(system, &v4));
@@ -87,7 +88,7 @@ fn without(peers: &[String]) -> Finding {
     ))
 }
 
-fn flag(system: &System, link: &Link, peers: &[String]) -> Finding {
+fn flag(link: &Link, peers: &[String]) -> Finding {
     let name = format!("multicast on {}", link.name);
     if link.loopback && link.address.is_ipv6() {
         return v6_loopback(&name, link, peers);
@@ -96,12 +97,7 @@ fn flag(system: &System, link: &Link, peers: &[String]) -> Finding {
         return Finding::good(&name, "on");
     }
     let command = format!("ip link set {} multicast on", link.name);
-    let mend = match switch_on(system, link) {
-        Some(write) => Mend::writes(command, vec![write]),
-        None => {
-            Mend::by_hand(command, Lasts::UntilReboot, format!("ip link set {} multicast off", link.name))
-        }
-    };
+    let mend = Mend::adds(command, Addition::Flag(Flag { interface: link.name.clone(), index: link.index }));
     if link.loopback {
         let cost =
             "Taut uses it all the same; other vendors' participants of this host may not be found on it";
@@ -123,22 +119,6 @@ fn v6_loopback(name: &str, link: &Link, peers: &[String]) -> Finding {
         Lasts::ForGood,
         "set it back",
     ))
-}
-
-/// The flags of an interface with that of multicast. `None` if /sys does not show this interface: it may be that of
-/// another network namespace, with interfaces of the same names.
-fn switch_on(system: &System, link: &Link) -> Option<Write> {
-    /// IFF_MULTICAST (linux/if.h).
-    const MULTICAST: u32 = 0x1000;
-    system.shows_interface(&link.name, link.index).ok()?;
-    let path = format!("/sys/class/net/{}/flags", link.name);
-    let flags = system.text(&path).ok()?;
-    let flags = u32::from_str_radix(flags.strip_prefix("0x")?, 16).ok()?;
-    (flags & MULTICAST == 0).then(|| Write {
-        path,
-        value: format!("{:#x}", flags | MULTICAST),
-        of_namespace: true,
-    })
 }
 
 /// A socket joins the group once on each interface.
@@ -268,34 +248,21 @@ pub mod tests {
 
     #[test]
     fn the_flag_of_an_interface() {
-        let (_directory, none) = tree(&[]);
-        assert_eq!(flag(&none, &link("eth0"), &[]).state, State::Good);
+        assert_eq!(flag(&link("eth0"), &[]).state, State::Good);
         let off = |name| Link { flagged: false, ..link(name) };
-        let found = flag(&none, &off("eth0"), &[]);
+        let found = flag(&off("eth0"), &[]);
         assert_eq!(found.state, State::Harmful);
         let mend = found.mend.unwrap();
-        assert_eq!((mend.command.as_str(), mend.writes.len()), ("ip link set eth0 multicast on", 0));
-        assert_eq!(flag(&none, &off("lo"), &[]).state, State::WorthChanging);
+        let on = Addition::Flag(Flag { interface: "eth0".to_owned(), index: 2 });
+        assert_eq!((mend.command.as_str(), mend.adds), ("ip link set eth0 multicast on", Some(on)));
+        assert_eq!(flag(&off("lo"), &[]).state, State::WorthChanging);
         let v6 = Link { address: Ipv6Addr::LOCALHOST.into(), ..off("lo") };
-        let found = flag(&none, &v6, &[]);
+        let found = flag(&v6, &[]);
         assert_eq!(found.state, State::Harmful);
         assert!(found.mend.unwrap().command.contains("peer = [\"::1\"]"));
-        assert_eq!(flag(&none, &v6, &["::1".to_owned()]).state, State::Good);
-        let both = check(&none, &[v6, link("lo")], true, &[]);
+        assert_eq!(flag(&v6, &["::1".to_owned()]).state, State::Good);
+        let both = check(&tree(&[]).1, &[v6, link("lo")], true, &[]);
         assert!(both.iter().all(|found| found.name != "multicast on lo" || found.seen == "on"), "{both:?}");
-        let writes = |index: &str, flags: &str| {
-            let file = |name: &str| format!("/sys/class/net/eth0/{name}");
-            let (_directory, system) = tree(&[(&file("ifindex"), index), (&file("flags"), flags)]);
-            flag(&system, &off("eth0"), &[]).mend.unwrap().writes
-        };
-        let on = Write {
-            path: "/sys/class/net/eth0/flags".to_owned(),
-            value: "0x1043".to_owned(),
-            of_namespace: true,
-        };
-        assert_eq!(writes("2\n", "0x43\n"), [on]);
-        assert_eq!(writes("3\n", "0x43\n"), [], "another network's");
-        assert_eq!(writes("2\n", "0x1043\n"), [], "another network's");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use serde::{Deserialize, Serialize};
 use taut_netlink::{Attributes, CREATE, EXCLUSIVE, Errno, IPV4, Socket};
 
-use crate::store::is_root;
+use super::addition::remedy;
 
 // linux/rtnetlink.h
 const NEW: u16 = 24;
@@ -67,13 +67,11 @@ impl Route {
     fn refusal(&self, call: &str, errno: Errno) -> String {
         let name = &self.interface;
         let remedy = match errno {
-            Errno::EPERM if !is_root() => "root may: use sudo".to_owned(),
-            Errno::EPERM => "a container may not: do it on the host".to_owned(),
             Errno::ENETDOWN => format!("`ip link set {name} up` first"),
             Errno::EEXIST => {
                 format!("there is another route to it: `ip route show {}`", Route::destination())
             }
-            _ => "this kernel does not let it be changed".to_owned(),
+            other => remedy(other).to_owned(),
         };
         format!("{call} {} by {name}: {errno}; {remedy}", Route::destination())
     }

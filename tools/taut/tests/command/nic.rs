@@ -264,13 +264,14 @@ wc -l < undone
 $taut nic apply nic.toml > done
 rename nic0 lan0
 ip link del lan0
+$taut nic undo nic0
 $taut nic undo nic0 2>&1 || echo \"code $?\"
 ls /run/taut",
     ) else {
         return;
     };
     let absent = "taut: there is no network interface nic0: `ip link` lists them\ncode 2\n";
-    let wanted = format!("4\n{BEFORE}4\n{BEFORE}nothing to undo\n4\n{absent}nic.lock\n");
+    let wanted = format!("4\n{BEFORE}4\n{BEFORE}nothing to undo\n4\nforgotten: 4 steps\n{absent}nic.lock\n");
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (wanted.as_str(), ""));
 }
 
@@ -296,7 +297,9 @@ $taut nic undo nic0
 ls /run/taut
 now
 ip link set nic0 down
-unshare --net sh -c 'ip link add nic0 numtxqueues 4 numrxqueues 4 type veth peer name nic1
+sed -i /cpus/d nic.toml
+unshare --net --mount sh -c 'mount -t sysfs sysfs /sys
+    ip link add nic0 numtxqueues 4 numrxqueues 4 type veth peer name nic1
     readlink /proc/self/ns/net > gone
     $taut nic apply nic.toml' > done
 grep cookie /run/taut/nic.json >> cookies
@@ -315,7 +318,7 @@ ls /run/taut",
     let left = "it belongs to the network namespace GONE: undo it there, or, if that is gone, forget it by `taut nic undo \
                 nic0 --forget 'GONE'`";
     let wanted = format!(
-        "nothing to undo\nnic.lock\n{AFTER}2\nqdisc: left as it is: {left}\nis the network namespace that\n\
+        "forgotten: 4 steps\nnothing to undo\nnic.lock\n{AFTER}2\nqdisc: left as it is: {left}\nis the network namespace that\n\
          elsewhere is no name of a network\nnothing is recorded of nic1 in GONE\nnothing to undo\n\
          channels: left as it is: {left}\nforgotten: 2 steps\nnic.lock\n"
     );
@@ -328,7 +331,9 @@ fn what_is_forgotten_is_told_as_json() {
     let Some(ended) = in_namespace(
         "$taut nic apply nic.toml > done
 $taut nic undo nic0 > undone
-unshare --net sh -c 'ip link add nic0 numtxqueues 4 numrxqueues 4 type veth peer name nic9
+sed -i /cpus/d nic.toml
+unshare --net --mount sh -c 'mount -t sysfs sysfs /sys
+    ip link add nic0 numtxqueues 4 numrxqueues 4 type veth peer name nic9
     readlink /proc/self/ns/net > gone
     $taut nic apply nic.toml' > done
 cat gone
@@ -409,6 +414,70 @@ $taut nic plan {one}\" | grep -A 2 ' XPS '"
         };
         assert!(ended.stdout.contains(foreign), "{one}: {} {}", ended.stdout, ended.stderr);
     }
+}
+
+/// Where XPS cannot be looked at nothing is done that takes it away, and nothing is forgotten that was done to it.
+#[test]
+fn what_waits_for_its_own_sys() {
+    let Some(ended) = in_namespace(
+        "foreign() { unshare --mount sh -c 'umount /sys; \"$@\"' foreign \"$@\"; }
+echo 1 > $queues/tx-1/xps_cpus
+foreign $taut nic apply nic.toml > refused 2> told || echo \"code $?\"
+now
+echo 0 > $queues/tx-1/xps_cpus
+$taut nic apply nic.toml > done
+foreign $taut nic undo nic0 > left 2> told || echo \"code $?\"
+cat told
+$taut nic undo nic0 > undone
+now
+echo ---
+cat refused left
+echo ---
+[ ! -e /dev/net/tun ] || ip tuntap add tap9 mode tap
+[ ! -e /dev/net/tun ] || foreign $taut nic plan tap9 | head -n 1",
+    ) else {
+        return;
+    };
+    let parts: Vec<&str> = ended.stdout.split("---\n").collect();
+    let as_it_was = BEFORE.replace("XPS ", "XPS 1");
+    let wanted = format!("code 1\n{as_it_was}code 1\ntaut: 4 of 4 steps could not be taken back\n{BEFORE}");
+    assert_eq!((parts[0], ended.stderr.as_str()), (wanted.as_str(), ""), "{}", parts[1]);
+    assert_eq!(steps(parts[1], "failed"), ["channels"]);
+    let told = parts[1].lines().filter(|line| line.contains("/sys is that of another network namespace"));
+    assert!(told.count() >= 5, "{}", parts[1]);
+    assert!(parts[2].is_empty() || parts[2].starts_with("tap9 (tun): "), "its driver: {}", parts[2]);
+}
+
+/// An interface that is in another namespace for a while keeps its records, unless it is named.
+#[test]
+fn an_interface_that_comes_back() {
+    let Some(ended) = in_namespace(
+        "sed 's/nic0/nic1/; /cpus/d' nic.toml > nic1.toml
+$taut nic apply nic1.toml > done
+index=$(cat /sys/class/net/nic1/ifindex)
+unshare --net sh -c 'echo $$ > other; exec sleep 1000' > /dev/null &
+child=$!
+trap 'kill $child' EXIT
+here=$(readlink /proc/self/ns/net)
+tries=0
+while [ ! -s other ] || [ $(readlink /proc/$child/ns/net) = $here ]; do
+    tries=$((tries + 1)); [ $tries -lt 100000 ]
+done
+ip link set nic1 netns $child
+$taut nic undo nic0
+grep -c '\"item\"' /run/taut/nic.json
+nsenter --net=/proc/$child/ns/net ip link set nic1 netns $$
+[ $(cat /sys/class/net/nic1/ifindex) = $index ]
+$taut nic undo nic1 | cut -d : -f 1
+$taut nic apply nic1.toml > done
+ip link del nic1
+$taut nic undo nic1
+ls /run/taut",
+    ) else {
+        return;
+    };
+    let wanted = "nothing to undo\n2\nqdisc\nchannels\nforgotten: 2 steps\nnic.lock\n";
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (wanted, ""));
 }
 
 /// The settings that the plan tells are taken by a participant, and mean what the file says.

@@ -1,0 +1,85 @@
+//! What undo does where it cannot look at all, or the system refuses something.
+
+mod common;
+
+use common::{config, facts, identity};
+use taut_nic::{Change, Facts, Machine, Record, Recorded, Taken, apply, undo};
+
+/// A NIC that is set up by rules of ports as well, and its records.
+fn set_up() -> (Facts, Recorded, Vec<Record>) {
+    let mut before = facts("i226.json");
+    before.driver = "ixgbe".to_owned();
+    before.qdiscs.as_mut().unwrap().leaves.clear();
+    let config = config(
+        &before,
+        "queues = 3\ncritical_queues = [2]\ncpus = [3]\ndomains = [0]\nparticipants = 1\npcp = 6\n",
+    );
+    let (mut machine, mut records) = (Recorded::new(before.clone()), Vec::new());
+    apply(&mut machine, &config, &identity("net:[1]"), &mut records, &mut |_| Ok(())).unwrap();
+    (before, machine, records)
+}
+
+fn take_back(machine: &mut impl Machine, records: &mut Vec<Record>) -> Vec<Taken> {
+    undo(machine, &identity("net:[1]"), records, &mut |_| Ok(())).unwrap()
+}
+
+/// A NIC of which a part cannot be looked at, and which may refuse to be without a rule.
+struct Half {
+    nic: Recorded,
+    hide: fn(&mut Facts),
+    keeps_rules: bool,
+}
+
+impl Machine for Half {
+    fn facts(&mut self) -> Result<Facts, String> {
+        let mut facts = self.nic.facts()?;
+        (self.hide)(&mut facts);
+        Ok(facts)
+    }
+
+    fn change(&mut self, change: &Change) -> Result<(), String> {
+        match change {
+            Change::Rule { rule: None, .. } if self.keeps_rules => Err("something uses it".to_owned()),
+            other => self.nic.change(other),
+        }
+    }
+}
+
+/// Undoes twice, at first with half of a NIC. Returns what was refused then; in the end all is as it was before.
+fn refused_at_first(hide: fn(&mut Facts), keeps_rules: bool) -> Vec<String> {
+    let (before, nic, mut records) = set_up();
+    let mut half = Half { nic, hide, keeps_rules };
+    let taken = take_back(&mut half, &mut records).into_iter();
+    let refused: Vec<String> = taken.filter(|taken| taken.refused).map(|taken| taken.item).collect();
+    let kept: Vec<String> = records.iter().rev().map(|record| record.item.clone()).collect();
+    assert_eq!(refused, kept, "their records stay, and no others");
+    take_back(&mut half.nic, &mut records);
+    assert_eq!((half.nic.facts, records), (before, Vec::new()), "{refused:?}");
+    refused
+}
+
+#[test]
+fn what_could_not_be_looked_at_is_taken_back_later() {
+    fn unseen<T>() -> Result<T, String> {
+        Err("nobody may look".to_owned())
+    }
+    let refused = |hide| refused_at_first(hide, false);
+    assert_eq!(refused(|facts| facts.channels = unseen()), ["channels"]);
+    assert_eq!(refused(|facts| facts.ring = unseen()), ["receive ring"]);
+    assert_eq!(refused(|facts| facts.coalescing = unseen()), ["coalescing"]);
+    assert_eq!(refused(|facts| facts.features.ntuple = None), ["ntuple"]);
+    assert_eq!(refused(|facts| facts.spread = unseen()), ["all others (RSS)"]);
+    assert_eq!(refused(|facts| facts.qdiscs = unseen()), ["qdisc"]);
+    let of_rules = refused(|facts| facts.rules = unseen());
+    assert_eq!(of_rules, ["VLAN tag with PCP 6", "UDP port 7411", "UDP port 7401", "ntuple"]);
+    // As it is where /sys is that of another network namespace.
+    let of_sys = refused(|facts| (facts.xps, facts.interrupts) = (unseen(), Vec::new()));
+    assert_eq!(of_sys.len(), 6, "those of three queues: {of_sys:?}");
+}
+
+/// The switch that all rules go with stays as long as one of ours does.
+#[test]
+fn the_switch_waits_for_a_rule_that_is_refused() {
+    let refused = refused_at_first(|_| (), true);
+    assert_eq!(refused, ["VLAN tag with PCP 6", "UDP port 7411", "UDP port 7401", "ntuple"]);
+}
