@@ -133,7 +133,8 @@ fn check_frames(config: &Config) -> Result<()> {
     }
     let says_how = config.xdp_layer != XdpLayer::Ip
         || config.xdp_mode != XdpMode::Auto
-        || config.xdp_netd != Netd::Auto
+        // Without an interface none is asked anyway.
+        || !matches!(config.xdp_netd, Netd::Auto | Netd::Never)
         || config.xdp_only_critical
         || config.xdp_pcp.is_some()
         || !config.xdp_queues.is_empty();
@@ -365,7 +366,7 @@ mod tests {
         for said in [
             ("TAUT_XDP_LAYER", "2"),
             ("TAUT_XDP_MODE", "native"),
-            ("TAUT_XDP_NETD", "off"),
+            ("TAUT_XDP_NETD", "/run/netd.sock"),
             ("TAUT_XDP_ONLY_CRITICAL", "true"),
             ("TAUT_XDP_PCP", "6"),
             ("TAUT_XDP_QUEUES", "1"),
