@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use taut_base::{Duration, Error, ErrorText, Guid, Result, Time};
 use taut_cdr::DdsType;
 use taut_exec::{Executor, FlightRecord, LatencyReport, Stats, Suspension, ends};
-use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
+use taut_qos::{PublisherQos, SubscriberQos, TopicQos};
 use taut_rtps::Participant;
 
 use crate::config::{Config, closest};
@@ -259,17 +259,27 @@ fn check_own<T: DdsType>(executor: &Weak<Executor>, topic: &Topic<T>) -> Result<
     Err(Error::BadParameter(text))
 }
 
+/// What a [`Qos`](crate::Qos) says of the group is the group's already, or nothing: an entity has none of its own.
+fn check_of_group<Q: Default + PartialEq>(said: &Q, own: &Q, group: &str) -> Result<()> {
+    if said == own || *said == Q::default() {
+        return Ok(());
+    }
+    Err(Error::InconsistentPolicy(format!(
+        "PARTITION, PRESENTATION and GROUP_DATA are those of the {group}: give them to DomainParticipant::{group}, or leave \
+         the {group} out and make this one by its topic"
+    )))
+}
+
 impl Publisher {
     /// A writer of a topic.
     ///
-    /// *Errors*: as [`Topic::writer`]; [`Error::BadParameter`] for a topic of another participant.
-    pub fn writer<T: DdsType>(
-        &self,
-        topic: &Topic<T>,
-        qos: impl Into<DataWriterQos>,
-    ) -> Result<DataWriter<T>> {
+    /// *Errors*: as [`Topic::writer`]; [`Error::BadParameter`] for a topic of another participant;
+    /// [`Error::InconsistentPolicy`] for a [`Qos`](crate::Qos) with a PARTITION or PRESENTATION that is not the publisher's.
+    pub fn writer<T: DdsType>(&self, topic: &Topic<T>, qos: impl Into<WriterQos>) -> Result<DataWriter<T>> {
         check_own(&self.executor, topic)?;
-        let qos = WriterQos { qos: qos.into(), publisher: self.qos.clone() };
+        let WriterQos { qos, publisher } = qos.into();
+        check_of_group(&publisher, &self.qos, "publisher")?;
+        let qos = WriterQos { qos, publisher: self.qos.clone() };
         topic.writer_of(qos, Some(Arc::clone(&self.suspension)))
     }
 
@@ -318,13 +328,12 @@ pub struct Subscriber {
 impl Subscriber {
     /// A reader of a topic.
     ///
-    /// *Errors*: as [`Topic::reader`]; [`Error::BadParameter`] for a topic of another participant.
-    pub fn reader<T: DdsType>(
-        &self,
-        topic: &Topic<T>,
-        qos: impl Into<DataReaderQos>,
-    ) -> Result<DataReader<T>> {
+    /// *Errors*: as [`Topic::reader`]; [`Error::BadParameter`] for a topic of another participant;
+    /// [`Error::InconsistentPolicy`] for a [`Qos`](crate::Qos) with a PARTITION or PRESENTATION that is not the subscriber's.
+    pub fn reader<T: DdsType>(&self, topic: &Topic<T>, qos: impl Into<ReaderQos>) -> Result<DataReader<T>> {
         check_own(&self.executor, topic)?;
-        topic.reader(ReaderQos { qos: qos.into(), subscriber: self.qos.clone() })
+        let ReaderQos { qos, subscriber } = qos.into();
+        check_of_group(&subscriber, &self.qos, "subscriber")?;
+        topic.reader(ReaderQos { qos, subscriber: self.qos.clone() })
     }
 }
