@@ -95,7 +95,8 @@ impl DomainParticipant {
     /// With [`crate::Driver::Inline`]: handles what has arrived and is due; waits at most `timeout` for it.
     ///
     /// *Errors*: [`Error::PreconditionNotMet`] while another thread drives, or from a listener or a waker.
-    pub fn run_once(&self, timeout: Duration) -> Result<()> {
+    pub fn run_once(&self, timeout: impl Into<Duration>) -> Result<()> {
+        let timeout = timeout.into();
         // Who does not want to wait need not know the time.
         if timeout == Duration::ZERO {
             return self.executor.run_once(Some(Time(0)));
