@@ -122,7 +122,7 @@ impl DomainParticipant {
     }
 
     /// The last 256 steps before something had run for longer than [`Config::flight_recorder_step`], the last time;
-    /// `None` if nothing has. It is made at most once a second, and told in the log.
+    /// `None` if nothing has. It is made at most once a second, and told in the log if none was to be made in the minute before.
     pub fn flight_record(&self) -> Option<FlightRecord> {
         self.executor.flight_record().map(Arc::unwrap_or_clone)
     }
