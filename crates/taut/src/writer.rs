@@ -41,8 +41,8 @@ impl<T: DdsType> DataWriter<T> {
 
     /// Writes a sample. With RELIABLE and KEEP_ALL it waits up to `max_blocking_time` for readers.
     ///
-    /// *Errors*: [`Error::Timeout`] after that, whose text names the reader that is furthest behind;
-    /// [`Error::OutOfResources`] for a new instance beyond `max_instances`, or beyond `max_samples` of a durable KEEP_LAST
+    /// *Errors*: [`Error::Timeout`] after that, whose text names the reader that is furthest behind, and the limit that is
+    /// reached; [`Error::OutOfResources`] for a new instance beyond `max_instances`, or beyond `max_samples` of a durable KEEP_LAST
     /// writer that holds no more than the last sample of each, or beyond the limits of a durable KEEP_ALL writer without a
     /// LIFESPAN, whose samples never go; [`Error::BadParameter`] for a value its type
     /// forbids, and for more than 1 GiB, serialized; [`Error::PreconditionNotMet`] where it would have to wait within a listener,
