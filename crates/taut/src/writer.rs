@@ -324,7 +324,7 @@ impl<T: DdsType> DataWriter<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, DataReader, DdsType, DomainParticipant, Qos};
+    use crate::{Config, DataReader, DdsType, DomainParticipant, Publisher, Qos, Topic};
 
     #[derive(DdsType, Clone, PartialEq, Debug)]
     #[dds(final, crate = taut_cdr)]
@@ -334,6 +334,15 @@ mod tests {
     }
 
     const SOON: Duration = Duration::from_secs(30);
+
+    /// As docs/dds.md has it.
+    #[test]
+    fn threads_share_all_but_writers() {
+        fn shared<T: Send + Sync>() {}
+        fn sent<T: Send>() {}
+        shared::<(DomainParticipant, Topic<Image>, Publisher, DataReader<Image>)>();
+        sent::<DataWriter<Image>>();
+    }
 
     fn write(writer: &DataWriter<Image>, reader: &DataReader<Image>, len: usize) -> bool {
         let image = Image { name: "front".into(), pixels: (0..len).map(|at| (at * 7 + len) as u8).collect() };
