@@ -10,7 +10,7 @@ const NS_PER_S: i64 = 1_000_000_000;
 pub struct Time(pub i64);
 
 /// A span of time. *Units*: ns. *Range*: 0 to infinite; arithmetic saturates.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Duration(pub i64);
 
 /// A point of the wall clock as INFO_TS carries it. *Units*: seconds since 1970 and 2^-32 s.
@@ -72,6 +72,11 @@ impl Duration {
         Duration(us.saturating_mul(1_000))
     }
 
+    /// Nanoseconds.
+    pub const fn from_nanos(ns: i64) -> Duration {
+        Duration(ns)
+    }
+
     /// Is it DURATION_INFINITE?
     pub fn is_infinite(self) -> bool {
         self == Duration::INFINITE
@@ -124,6 +129,13 @@ impl std::fmt::Display for Duration {
             return f.write_str("infinite");
         }
         write!(f, "{:?}", std::time::Duration::from(*self))
+    }
+}
+
+/// As [`std::time::Duration`] shows one.
+impl std::fmt::Debug for Duration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
     }
 }
 
@@ -196,6 +208,13 @@ mod tests {
             }
         }
         assert_eq!(Duration::from_wire(0, u32::MAX), Some(Duration(999_999_999)), "less than a second");
+    }
+
+    #[test]
+    fn a_span_is_shown_as_that_of_the_standard_library() {
+        assert_eq!(format!("{:?}", Duration::from_nanos(26_364_799)), "26.364799ms");
+        assert_eq!(format!("{:?}", [Duration::from_secs(2), Duration::INFINITE]), "[2s, infinite]");
+        assert_eq!(Duration::from_nanos(1_000), Duration::from_micros(1));
     }
 
     #[test]

@@ -16,7 +16,9 @@ pub enum FieldKind {
     Boolean,
     /// All integers.
     Integer,
-    /// `f32` and `f64`.
+    /// `f32`: what it is compared with is rounded to one.
+    Single,
+    /// `f64`.
     Float,
     /// `Char` and `WChar`.
     Character,
@@ -33,7 +35,7 @@ pub enum FieldValue<'a> {
     Boolean(bool),
     /// Of [`FieldKind::Integer`] and [`FieldKind::Enumeration`].
     Integer(i128),
-    /// Of [`FieldKind::Float`].
+    /// Of [`FieldKind::Float`] and [`FieldKind::Single`].
     Float(f64),
     /// Of [`FieldKind::Character`].
     Character(char),

@@ -31,6 +31,7 @@ fn fill<T: Pod, const N: usize>(values: &mut [T], bytes: &[u8], native: bool) {
 }
 
 const INTEGER: Option<FieldKind> = Some(FieldKind::Integer);
+const SINGLE: Option<FieldKind> = Some(FieldKind::Single);
 const FLOAT: Option<FieldKind> = Some(FieldKind::Float);
 const CHARACTER: Option<FieldKind> = Some(FieldKind::Character);
 const NOTHING: Option<FieldKind> = None;
@@ -115,7 +116,7 @@ primitives! {
     i32, 4, 2, true, 0, |v| v.to_ne_bytes(), |b| i32::from_ne_bytes(b), INTEGER, |f| Some(FieldValue::Integer(f.into()));
     u64, 8, 3, true, 0, |v| v.to_ne_bytes(), |b| u64::from_ne_bytes(b), INTEGER, |f| Some(FieldValue::Integer(f.into()));
     i64, 8, 3, true, 0, |v| v.to_ne_bytes(), |b| i64::from_ne_bytes(b), INTEGER, |f| Some(FieldValue::Integer(f.into()));
-    f32, 4, 2, true, 0.0, |v| v.to_ne_bytes(), |b| f32::from_ne_bytes(b), FLOAT, |f| Some(FieldValue::Float(f.into()));
+    f32, 4, 2, true, 0.0, |v| v.to_ne_bytes(), |b| f32::from_ne_bytes(b), SINGLE, |f| Some(FieldValue::Float(f.into()));
     f64, 8, 3, true, 0.0, |v| v.to_ne_bytes(), |b| f64::from_ne_bytes(b), FLOAT, |f| Some(FieldValue::Float(f));
     Char, 1, 0, true, Char(0), |v| [v.0], |b| Char(b[0]), CHARACTER, |f| Some(FieldValue::Character(f.0.into()));
     WChar, 2, 1, true, WChar(0), |v| v.0.to_ne_bytes(), |b| WChar(u16::from_ne_bytes(b)), CHARACTER, |f| char::from_u32(f.0.into()).map(FieldValue::Character);

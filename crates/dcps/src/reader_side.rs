@@ -173,6 +173,8 @@ pub struct ReaderSide {
     pub sample_lost: SampleLostStatus,
     /// Samples that found no room.
     pub sample_rejected: SampleRejectedStatus,
+    /// Samples that its filter has kept out.
+    pub filtered_out: u64,
     /// Lanes whose writers broke their rules.
     pub broken_lanes: u64,
     /// The writers of those that nobody has been told of.
@@ -213,6 +215,7 @@ impl ReaderSide {
             cache,
             sample_lost: SampleLostStatus::default(),
             sample_rejected: SampleRejectedStatus::default(),
+            filtered_out: 0,
             broken_lanes: 0,
             broken: Vec::new(),
             matched: 0,

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use log::Level;
-use taut_base::Time;
+use taut_base::{Guid, Time};
 use taut_dcps::{DomainParticipant, Entity, Late, StatusMask};
 use taut_rtps::TxClass;
 
@@ -221,13 +221,26 @@ impl Core {
         self.recorder.make(self.now, RecordCause::DeadlineMissed { topic });
     }
 
-    fn topic_of(&self, entity: Entity) -> String {
+    fn guid_of(&self, entity: Entity) -> Option<Guid> {
         let core = self.participant.core();
-        let guid = match entity {
+        match entity {
             Entity::Reader(index) => core.reader(index).map(|reader| reader.guid),
             Entity::Writer(index) => core.writer(index).map(|writer| writer.guid),
             Entity::Participant => None,
-        };
-        guid.and_then(|guid| core.topic_of(guid.entity)).unwrap_or_default().to_owned()
+        }
+    }
+
+    fn topic_of(&self, entity: Entity) -> String {
+        let topic = |guid: Guid| self.participant.core().topic_of(guid.entity);
+        self.guid_of(entity).and_then(topic).unwrap_or_default().to_owned()
+    }
+
+    /// For a line of the log.
+    #[cold]
+    pub fn name_of(&self, entity: Entity) -> String {
+        let (topic, what) =
+            (self.topic_of(entity), if matches!(entity, Entity::Writer(_)) { "writer" } else { "reader" });
+        self.guid_of(entity)
+            .map_or("the participant".into(), |guid| format!("{what} {guid} of topic {topic:?}"))
     }
 }

@@ -326,10 +326,11 @@ impl Executor {
 
     /// Sets or takes away the listener of an entity. Returns whether it had one.
     ///
-    /// *Errors*: those of [`Executor::may_use`].
+    /// *Errors*: those of [`Executor::may_use`]. *Cost*: the token.
     pub fn set_listener(&self, entity: Entity, listener: Option<Listener>) -> Result<bool> {
         self.may_use()?;
-        Ok(self.inner.hooks.set_listener(entity, listener))
+        let of = self.inner.peek(|core| core.name_of(entity));
+        Ok(self.inner.hooks.set_listener(entity, of, listener))
     }
 
     /// Who waits for news of an entity, with one waker at a time.

@@ -83,6 +83,8 @@ fn call_users(what: &str, call: impl FnOnce()) {
 }
 
 struct ListenerCell {
+    /// Whose it is, for the log.
+    of: String,
     pending: AtomicU32,
     call: Mutex<Listener>,
 }
@@ -102,7 +104,7 @@ impl ListenerCell {
             match catch_unwind(AssertUnwindSafe(|| call(kinds))) {
                 Ok(of_it) => left = of_it,
                 Err(_) => {
-                    to_log(|| log::error!("a listener has panicked, and is called no more"));
+                    to_log(|| log::error!("the listener of {} has panicked, and is called no more", self.of));
                     let broken = std::mem::replace(&mut *call, listener(|_| ()));
                     // It may own entities, and what it left of them may panic again.
                     let _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
@@ -146,10 +148,10 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    /// Sets or takes away the listener of an entity. Returns whether it had one.
-    pub fn set_listener(&self, entity: Entity, listener: Option<Listener>) -> bool {
+    /// Sets or takes away the listener of an entity, which the log knows by a name. Returns whether it had one.
+    pub fn set_listener(&self, entity: Entity, of: String, listener: Option<Listener>) -> bool {
         let cell = listener
-            .map(|call| Arc::new(ListenerCell { pending: AtomicU32::new(0), call: Mutex::new(call) }));
+            .map(|call| Arc::new(ListenerCell { of, pending: AtomicU32::new(0), call: Mutex::new(call) }));
         let before = self.change(entity, |hook| std::mem::replace(&mut hook.listener, cell));
         // A listener may own entities, whose end comes back here: it is dropped without the lock.
         before.is_some()
@@ -276,12 +278,12 @@ mod tests {
             assert!(count.fetch_add(1, Ordering::SeqCst) < 100);
             assert_eq!(within.tell(entity, StatusMask::DATA_AVAILABLE), StatusMask::NONE);
         };
-        hooks.set_listener(entity, Some(listener(listens)));
+        hooks.set_listener(entity, "it".into(), Some(listener(listens)));
         for n in 1..=3 {
             assert_eq!(hooks.tell(entity, StatusMask::SAMPLE_LOST), StatusMask::DATA_AVAILABLE);
             assert_eq!(calls.load(Ordering::SeqCst), n);
         }
-        hooks.set_listener(entity, None);
+        hooks.set_listener(entity, String::new(), None);
     }
 
     #[test]

@@ -88,7 +88,9 @@ impl Inner {
         self.leave_matches(matches);
         if let Some(rare) = &rare {
             rare.lines.iter().for_each(|(level, line)| to_log(|| log::log!(*level, "{line}")));
-            rare.record.iter().for_each(|record| to_log(|| log::warn!("{}", record.for_log())));
+            rare.record
+                .iter()
+                .for_each(|record| to_log(|| log::warn!(target: recorder::TARGET, "{}", record.for_log())));
         }
         let began = began.filter(|_| helped.is_none());
         let began = tells.then(|| began.unwrap_or_else(monotonic_now));

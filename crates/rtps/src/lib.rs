@@ -59,7 +59,7 @@ pub use intervals::IntervalSet;
 pub use participant::{Addresses, Config, EndpointConfig, Interface, Participant, Progress, Sink};
 pub use reader::{Offer, Reader, WriterProxy};
 pub use schedule::TxClass;
-pub use writer::{Full, Lag, Lagging, Link, MulticastChoice, NewChange, ReaderProxy, Writer};
+pub use writer::{Full, Lag, Lagging, Limit, Link, MulticastChoice, NewChange, ReaderProxy, Writer};
 
 /// A local writer's place in its participant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

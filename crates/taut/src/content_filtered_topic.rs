@@ -19,7 +19,9 @@ use crate::{DataReader, Topic};
 ///
 /// The expression is that of DCPS 1.4 Annex B: members as `speed`, `position.x` or `ranges[2]`, compared by
 /// `=`, `<>`, `<`, `<=`, `>`, `>=`, `LIKE` (`%` any characters, `_` one) and `BETWEEN low AND high`, joined by `AND`,
-/// `OR`, `NOT` and parentheses. Texts and the literals of enumerations stand in apostrophes.
+/// `OR`, `NOT` and parentheses. Texts and the literals of enumerations stand in apostrophes, one within a text is doubled
+/// (`name = 'it''s'`). A parameter may go without those around it, and then has one within as it is. A number is rounded to
+/// an `f32` that it is compared with.
 ///
 /// ```
 /// use taut::{DdsType, Duration, Qos};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use taut_base::{Duration, Error, ErrorText, Guid, Result, Time};
 use taut_cdr::DdsType;
 use taut_exec::{Executor, FlightRecord, LatencyReport, Stats, Suspension, ends};
-use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
+use taut_qos::{PublisherQos, SubscriberQos, TopicQos};
 use taut_rtps::Participant;
 
 use crate::config::{Config, closest};
@@ -95,7 +95,8 @@ impl DomainParticipant {
     /// With [`crate::Driver::Inline`]: handles what has arrived and is due; waits at most `timeout` for it.
     ///
     /// *Errors*: [`Error::PreconditionNotMet`] while another thread drives, or from a listener or a waker.
-    pub fn run_once(&self, timeout: Duration) -> Result<()> {
+    pub fn run_once(&self, timeout: impl Into<Duration>) -> Result<()> {
+        let timeout = timeout.into();
         // Who does not want to wait need not know the time.
         if timeout == Duration::ZERO {
             return self.executor.run_once(Some(Time(0)));
@@ -121,7 +122,7 @@ impl DomainParticipant {
     }
 
     /// The last 256 steps before something had run for longer than [`Config::flight_recorder_step`], the last time;
-    /// `None` if nothing has. It is made at most once a second, and told in the log.
+    /// `None` if nothing has. It is made at most once a second, and told in the log if none was to be made in the minute before.
     pub fn flight_record(&self) -> Option<FlightRecord> {
         self.executor.flight_record().map(Arc::unwrap_or_clone)
     }
@@ -259,17 +260,27 @@ fn check_own<T: DdsType>(executor: &Weak<Executor>, topic: &Topic<T>) -> Result<
     Err(Error::BadParameter(text))
 }
 
+/// What a [`Qos`](crate::Qos) says of the group is the group's already, or nothing: an entity has none of its own.
+fn check_of_group<Q: Default + PartialEq>(said: &Q, own: &Q, group: &str) -> Result<()> {
+    if said == own || *said == Q::default() {
+        return Ok(());
+    }
+    Err(Error::InconsistentPolicy(format!(
+        "PARTITION, PRESENTATION and GROUP_DATA are those of the {group}: give them to DomainParticipant::{group}, or leave \
+         the {group} out and make this one by its topic"
+    )))
+}
+
 impl Publisher {
     /// A writer of a topic.
     ///
-    /// *Errors*: as [`Topic::writer`]; [`Error::BadParameter`] for a topic of another participant.
-    pub fn writer<T: DdsType>(
-        &self,
-        topic: &Topic<T>,
-        qos: impl Into<DataWriterQos>,
-    ) -> Result<DataWriter<T>> {
+    /// *Errors*: as [`Topic::writer`]; [`Error::BadParameter`] for a topic of another participant;
+    /// [`Error::InconsistentPolicy`] for a [`Qos`](crate::Qos) with a PARTITION or PRESENTATION that is not the publisher's.
+    pub fn writer<T: DdsType>(&self, topic: &Topic<T>, qos: impl Into<WriterQos>) -> Result<DataWriter<T>> {
         check_own(&self.executor, topic)?;
-        let qos = WriterQos { qos: qos.into(), publisher: self.qos.clone() };
+        let WriterQos { qos, publisher } = qos.into();
+        check_of_group(&publisher, &self.qos, "publisher")?;
+        let qos = WriterQos { qos, publisher: self.qos.clone() };
         topic.writer_of(qos, Some(Arc::clone(&self.suspension)))
     }
 
@@ -318,13 +329,12 @@ pub struct Subscriber {
 impl Subscriber {
     /// A reader of a topic.
     ///
-    /// *Errors*: as [`Topic::reader`]; [`Error::BadParameter`] for a topic of another participant.
-    pub fn reader<T: DdsType>(
-        &self,
-        topic: &Topic<T>,
-        qos: impl Into<DataReaderQos>,
-    ) -> Result<DataReader<T>> {
+    /// *Errors*: as [`Topic::reader`]; [`Error::BadParameter`] for a topic of another participant;
+    /// [`Error::InconsistentPolicy`] for a [`Qos`](crate::Qos) with a PARTITION or PRESENTATION that is not the subscriber's.
+    pub fn reader<T: DdsType>(&self, topic: &Topic<T>, qos: impl Into<ReaderQos>) -> Result<DataReader<T>> {
         check_own(&self.executor, topic)?;
-        topic.reader(ReaderQos { qos: qos.into(), subscriber: self.qos.clone() })
+        let ReaderQos { qos, subscriber } = qos.into();
+        check_of_group(&subscriber, &self.qos, "subscriber")?;
+        topic.reader(ReaderQos { qos, subscriber: self.qos.clone() })
     }
 }

@@ -151,8 +151,8 @@ impl<T: DdsType> DataReader<T> {
     /// follow close upon each other, as long as looks find something; then it sleeps, and drives the participant meanwhile unless
     /// another thread does or all its writers are in this process.
     ///
-    /// *Errors*: [`crate::Error::Timeout`], whose text says why no writer has matched, if none has after 100 ms or more, and else
-    /// where that is to be seen;
+    /// *Errors*: [`crate::Error::Timeout`], whose text says, after 100 ms or more, why no writer has matched, if none has, or how
+    /// many samples a content filter has kept out, and else where that is to be seen;
     /// [`crate::Error::PreconditionNotMet`] from a listener.
     pub fn wait(&self, timeout: impl Into<Duration>) -> Result<()> {
         self.untyped.wait(timeout.into())

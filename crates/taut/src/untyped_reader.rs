@@ -21,7 +21,7 @@ const DECODED_AT_ONCE: usize = 1_024;
 const TOLD: Duration = Duration::from_millis(100);
 /// What any other says, at no cost.
 const NOTHING: ErrorText = ErrorText::Fixed(
-    "no sample has come; DomainParticipant::matches() tells which writers match and why others do not, as does a wait of \
+    "no sample has come that was not read or taken; DomainParticipant::matches() tells which writers match and why others do not, as does a wait of \
      100 ms or more if none does",
 );
 
@@ -111,8 +111,21 @@ impl UntypedReader {
         }
         if timeout >= TOLD {
             check_matched(&self.executor, self.guid, 1, |participant| self.matched(participant))?;
+            self.check_filter()?;
         }
         Err(Error::Timeout(NOTHING))
+    }
+
+    /// *Errors*: [`Error::Timeout`] if a content filter may be why nothing is there.
+    fn check_filter(&self) -> Result<()> {
+        let filtered_out = self.side_status(|side| side.filtered_out);
+        if filtered_out == 0 {
+            return Ok(());
+        }
+        let text = format!(
+            "no sample has come that was not read or taken; the content filter has kept out {filtered_out} that came"
+        );
+        Err(Error::Timeout(ErrorText::Kept(Arc::new(text))))
     }
 
     pub fn wait_matched_count(&self, count: usize, timeout: Duration) -> Result<()> {

@@ -41,8 +41,8 @@ impl<T: DdsType> DataWriter<T> {
 
     /// Writes a sample. With RELIABLE and KEEP_ALL it waits up to `max_blocking_time` for readers.
     ///
-    /// *Errors*: [`Error::Timeout`] after that, whose text names the reader that is furthest behind;
-    /// [`Error::OutOfResources`] for a new instance beyond `max_instances`, or beyond `max_samples` of a durable KEEP_LAST
+    /// *Errors*: [`Error::Timeout`] after that, whose text names the reader that is furthest behind, and the limit that is
+    /// reached; [`Error::OutOfResources`] for a new instance beyond `max_instances`, or beyond `max_samples` of a durable KEEP_LAST
     /// writer that holds no more than the last sample of each, or beyond the limits of a durable KEEP_ALL writer without a
     /// LIFESPAN, whose samples never go; [`Error::BadParameter`] for a value its type
     /// forbids, and for more than 1 GiB, serialized; [`Error::PreconditionNotMet`] where it would have to wait within a listener,
@@ -324,7 +324,7 @@ impl<T: DdsType> DataWriter<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, DataReader, DdsType, DomainParticipant, Qos};
+    use crate::{Config, DataReader, DdsType, DomainParticipant, Publisher, Qos, Topic};
 
     #[derive(DdsType, Clone, PartialEq, Debug)]
     #[dds(final, crate = taut_cdr)]
@@ -334,6 +334,15 @@ mod tests {
     }
 
     const SOON: Duration = Duration::from_secs(30);
+
+    /// As docs/dds.md has it.
+    #[test]
+    fn threads_share_all_but_writers() {
+        fn shared<T: Send + Sync>() {}
+        fn sent<T: Send>() {}
+        shared::<(DomainParticipant, Topic<Image>, Publisher, DataReader<Image>)>();
+        sent::<DataWriter<Image>>();
+    }
 
     fn write(writer: &DataWriter<Image>, reader: &DataReader<Image>, len: usize) -> bool {
         let image = Image { name: "front".into(), pixels: (0..len).map(|at| (at * 7 + len) as u8).collect() };

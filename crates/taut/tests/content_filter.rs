@@ -121,6 +121,27 @@ fn what_does_not_pass_takes_no_place_and_wakes_nobody() {
 }
 
 #[test]
+fn a_wait_in_vain_says_what_the_filter_keeps_out() {
+    let long_enough_for_a_reason = Duration::from_millis(100);
+    for local in [true, false] {
+        let pair = pair(local);
+        let (out, inward) = pair.topics::<Plain>("Vain");
+        let filtered = inward.filtered("Hot", "celsius > 50", &[]).unwrap();
+        let (writer, reader) = matched(&out, &filtered, [&Qos::default().reliable().keep_all(); 2]);
+        let waits = || reader.wait(long_enough_for_a_reason).unwrap_err().to_string();
+        let says = "no sample has come that was not read or taken; ";
+        assert!(waits().contains(says) && !waits().contains("filter"), "{}", waits());
+        for celsius in [10, 20, 90] {
+            writer.write(&Plain { celsius }).unwrap();
+        }
+        writer.wait_for_acknowledgments(LIMIT).unwrap();
+        assert_eq!(reader.take().unwrap().len(), 1);
+        let waited = waits();
+        assert!(waited.ends_with(&format!("{says}the content filter has kept out 2 that came")), "{waited}");
+    }
+}
+
+#[test]
 fn the_end_of_an_instance_is_told() {
     for local in [true, false] {
         let pair = pair(local);

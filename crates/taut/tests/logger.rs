@@ -49,7 +49,9 @@ impl log::Log for Logger {
             panic!("on purpose");
         }
         if let Some((writer, sent)) = &*self.0.lock().unwrap() {
-            writer.write(&Line { text: record.args().to_string() }).unwrap();
+            let is_flight_record = record.target() == "taut_exec::flight_recorder";
+            let what = if is_flight_record { "flight record: " } else { "" };
+            writer.write(&Line { text: format!("{what}{}", record.args()) }).unwrap();
             let _ = sent.send(());
         }
         LOGS.set(false);
@@ -107,6 +109,36 @@ fn a_writer_whose_samples_nobody_stores_is_warned_of() {
         assert!(line.starts_with(&format!("topic Kept: DURABILITY of a writer is {kind}, but")), "{line}");
     }
     assert_eq!(lines.len(), 2);
+}
+
+#[test]
+fn who_has_panicked_and_who_was_late_is_told_by_name() {
+    let _turn = begin(log::LevelFilter::Warn);
+    let config = Config { domain_id: 61, interfaces: vec!["lo".into()], local: false, ..Config::default() };
+    let one = DomainParticipant::with_config(&config).unwrap();
+    let topic = one.topic::<Line>("Log").unwrap();
+    let qos = Qos::default().reliable().keep_all();
+    let (send, sent) = mpsc::channel();
+    let reader = topic.reader(qos.clone()).unwrap();
+    *LOGGER.0.lock().unwrap() = Some((topic.writer(qos.clone()).unwrap(), send));
+    let told = || {
+        sent.recv_timeout(SOON.into()).unwrap();
+        reader.wait(SOON).unwrap();
+        reader.take_next().unwrap().unwrap().data.unwrap().text
+    };
+    let panics = one.topic::<Line>("Panics").unwrap();
+    let (writer, broken) = (panics.writer(qos.clone()).unwrap(), panics.reader(qos).unwrap());
+    broken.on_data_available(|_| panic!("on purpose"));
+    writer.write(&Line { text: "to it".into() }).unwrap();
+    let of = broken.guid();
+    let says = format!("the listener of reader {of} of topic \"Panics\" has panicked, and is called no more");
+    assert_eq!(told(), says);
+    let late = one.topic::<Line>("Late").unwrap();
+    let late = late.writer(Qos::default().deadline(Duration::from_millis(10))).unwrap();
+    late.write(&Line { text: "once".into() }).unwrap();
+    let text = told();
+    assert!(text.starts_with("flight record: a deadline of topic Late was missed; the last steps"), "{text}");
+    *LOGGER.0.lock().unwrap() = None;
 }
 
 /// The driver finds that they do not match, and says so.

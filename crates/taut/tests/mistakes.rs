@@ -343,6 +343,27 @@ fn who_groups_takes_no_topic_of_another_participant() {
     assert!(subscriber.reader(&mine, Qos::default().reader).is_ok());
 }
 
+/// What a group has no writer and no reader has by itself, and nothing is left out in silence.
+#[test]
+fn a_policy_of_the_group_that_only_its_member_is_given_is_refused() {
+    let own = participant(27, Driver::Inline);
+    let topic = own.topic::<Number>("Grouped").unwrap();
+    let elsewhere = || Qos::default().reliable().partition(["a"]);
+    let plain = (own.publisher(PublisherQos::default()), own.subscriber(SubscriberQos::default()));
+    let writer = plain.0.writer(&topic, elsewhere()).err().unwrap();
+    let reader = plain.1.reader(&topic, elsewhere()).err().unwrap();
+    for (error, group) in [(writer, "publisher"), (reader, "subscriber")] {
+        let remedy = format!("give them to DomainParticipant::{group}, or");
+        assert!(matches!(&error, Error::InconsistentPolicy(text) if text.contains(&remedy)), "{error}");
+    }
+    let of_group = (own.publisher(elsewhere().into()), own.subscriber(elsewhere().into()));
+    for qos in [elsewhere(), Qos::default()] {
+        assert!(of_group.0.writer(&topic, qos.clone()).is_ok() && of_group.1.reader(&topic, qos).is_ok());
+    }
+    assert!(of_group.0.writer(&topic, Qos::default().writer).is_ok());
+    assert!(topic.writer(elsewhere()).is_ok());
+}
+
 #[test]
 fn what_a_program_sets_is_refused_as_it_is_in_a_file() {
     let second = Duration::from_secs(1);

@@ -22,7 +22,7 @@ impl fmt::Display for Literal {
             Literal::Boolean(value) => write!(f, "{value}"),
             Literal::Integer(value) => write!(f, "{value}"),
             Literal::Float(value) => write!(f, "{value}"),
-            Literal::String(value) => write!(f, "'{value}'"),
+            Literal::String(value) => write!(f, "'{}'", value.replace('\'', "''")),
         }
     }
 }
@@ -112,12 +112,17 @@ impl<'t> Lexer<'t> {
 
     fn string(&mut self) -> Result<Token, String> {
         self.at += 1;
-        let rest = self.rest();
-        let Some(end) = rest.find('\'') else {
-            return Err("the apostrophe that ends the text is missing".into());
-        };
-        self.at += end + 1;
-        Ok(Token::Literal(Literal::String(rest[..end].to_owned())))
+        let mut text = String::new();
+        loop {
+            text.push_str(self.take_while(|c| c != '\''));
+            if !self.take("'") {
+                return Err("the apostrophe that ends the text is missing; one within is doubled".into());
+            }
+            if !self.take("'") {
+                return Ok(Token::Literal(Literal::String(text)));
+            }
+            text.push('\'');
+        }
     }
 
     fn parameter(&mut self) -> Result<Token, String> {

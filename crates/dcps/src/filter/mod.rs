@@ -106,8 +106,8 @@ impl Expression {
         &self.text
     }
 
-    /// The filter with these parameters, literals as they are written in an expression; the apostrophes of a
-    /// text may be left out.
+    /// The filter with these parameters, literals as they are written in an expression; the apostrophes around a
+    /// text may be left out, and one within it then stands alone.
     ///
     /// *Errors*: [`Error::BadParameter`] for a parameter that is missing, one too many, or a comparison of what
     /// does not compare.
@@ -186,7 +186,7 @@ fn shown(text: &str) -> String {
 /// Kinds with the same number compare.
 fn class(kind: FieldKind) -> u8 {
     match kind {
-        FieldKind::Integer | FieldKind::Float | FieldKind::Enumeration(_) => 0,
+        FieldKind::Integer | FieldKind::Single | FieldKind::Float | FieldKind::Enumeration(_) => 0,
         FieldKind::Boolean => 1,
         FieldKind::Character => 2,
         FieldKind::String => 3,
@@ -195,7 +195,7 @@ fn class(kind: FieldKind) -> u8 {
 
 fn named(kind: FieldKind) -> &'static str {
     match kind {
-        FieldKind::Integer | FieldKind::Float => "a number",
+        FieldKind::Integer | FieldKind::Single | FieldKind::Float => "a number",
         FieldKind::Enumeration(_) => "an enumeration",
         FieldKind::Boolean => "a boolean",
         FieldKind::Character => "a character",
@@ -222,12 +222,21 @@ fn constant(field: &Field, operand: &Operand, parameters: &[&str]) -> Outcome<Bo
                 {
                     literal
                 }
+                _ if text.trim_start().starts_with(['\'', '`']) => {
+                    let (name, kind) = (&field.name, named(field.kind));
+                    return Err(format!(
+                        "{name} is {kind}, %{number} is {text}: a text in apostrophes has those within doubled, as 'it''s'"
+                    ));
+                }
                 _ => Literal::String((*text).to_owned()),
             }
         }
     };
     let refused = || Err(format!("{} is {}, {literal} is not", field.name, named(field.kind)));
     match (field.kind, &literal) {
+        // No `f32` is 0.1: the one that is nearest is meant.
+        (FieldKind::Single, Literal::Integer(value)) => Ok(Bound::Float((*value as f32).into())),
+        (FieldKind::Single, Literal::Float(value)) => Ok(Bound::Float((*value as f32).into())),
         (FieldKind::Integer | FieldKind::Float | FieldKind::Enumeration(_), Literal::Integer(value)) => {
             Ok(Bound::Integer(*value))
         }

@@ -13,6 +13,7 @@ fn kind(path: &[Step]) -> Option<FieldKind> {
         ("x" | "y" | "from", []) => Some(FieldKind::Integer),
         ("list", [Step::Element(_)]) => Some(FieldKind::Integer),
         ("at", [Step::Member(name)]) if name == "z" => Some(FieldKind::Float),
+        ("near", []) => Some(FieldKind::Single),
         ("ok", []) => Some(FieldKind::Boolean),
         ("grade", []) => Some(FieldKind::Character),
         ("name", []) => Some(FieldKind::String),
@@ -21,7 +22,7 @@ fn kind(path: &[Step]) -> Option<FieldKind> {
     }
 }
 
-/// x 7, y -3, from 0, list [1, 2], at.z 2.5, ok true, grade B, name "boiler 3", color BLUE.
+/// x 7, y -3, from 0, list [1, 2], at.z 2.5, near 0.1 as `f32`, ok true, grade B, name "boiler 3", color BLUE.
 fn value<'v>(path: &[Step]) -> Option<FieldValue<'v>> {
     let [Step::Member(name), rest @ ..] = path else { return None };
     Some(match (name.as_str(), rest) {
@@ -30,6 +31,7 @@ fn value<'v>(path: &[Step]) -> Option<FieldValue<'v>> {
         ("from", _) => FieldValue::Integer(0),
         ("list", [Step::Element(at @ (0 | 1))]) => FieldValue::Integer(*at as i128 + 1),
         ("at", _) => FieldValue::Float(2.5),
+        ("near", _) => FieldValue::Float(0.1_f32.into()),
         ("ok", _) => FieldValue::Boolean(true),
         ("grade", _) => FieldValue::Character('B'),
         ("name", _) => FieldValue::String("boiler 3"),
@@ -75,6 +77,37 @@ fn what_holds() {
     ] {
         assert!(passes(text, &[]), "{text}");
     }
+}
+
+#[test]
+fn a_number_is_rounded_to_the_f32_that_it_is_compared_with() {
+    for text in ["near = 0.1", "0.1 = near", "near BETWEEN 0.1 AND 0.1", "near = %0", "near < 1 AND near > 0"]
+    {
+        assert!(passes(text, &["0.1"]), "{text}");
+    }
+    for text in ["near > 0.1", "near < 0.1", "near <> 0.1", "near = 0.10001"] {
+        assert!(!passes(text, &[]), "{text}");
+    }
+}
+
+#[test]
+fn an_apostrophe_within_a_text_is_doubled() {
+    let is = |name: &'static str, text: &str, parameters: &[&str]| {
+        let filter = Expression::new(text, kind).and_then(|expression| expression.with(parameters)).unwrap();
+        filter.passes(|_| Some(FieldValue::String(name)))
+    };
+    for (text, parameter) in [("name = 'it''s'", ""), ("name LIKE 'it''_'", ""), ("`it''s' = name", "")]
+        .into_iter()
+        .chain(["it's", "'it''s'", " 'it''s' "].map(|parameter| ("name = %0", parameter)))
+    {
+        assert!(is("it's", text, &[parameter]), "{text} {parameter}");
+    }
+    assert!(is("'", "name = ''''", &[]) && is("", "name = ''", &[]) && !is("it's", "name = %0", &["it''s"]));
+    for parameter in ["'it's'", "'it", "`it", "'a' 'b'", " 'it''s"] {
+        let text = refusal("name = %0", &[parameter]);
+        assert!(text.contains("name is a string") && text.contains("doubled, as 'it''s'"), "{text}");
+    }
+    assert!(refusal("x = 'it''s'", &[]).contains("x is a number, 'it''s' is not"));
 }
 
 #[test]

@@ -53,6 +53,7 @@ impl ReaderSide {
         let (Some(filter), Some(change)) = (&self.filter, &*offered) else { return false };
         if change.kind == ChangeKind::Alive {
             let leaves_out = !filter.passes(&change.payload);
+            self.filtered_out += u64::from(leaves_out);
             if leaves_out && let Some(change) = offered.take().filter(|_| self.cache.exclusive) {
                 self.hear(now, strength, change);
             }

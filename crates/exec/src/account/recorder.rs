@@ -19,6 +19,13 @@ const STEPS: usize = 256;
 /// its time on the log, higher and what is kept is older.
 const EVERY: Duration = Duration::from_secs(1);
 
+/// A record goes into the log if none was to be made for so long before: when something begins to come too late. Lower and
+/// what does so now and then fills the log, higher and what begins anew is not in it.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// What the lines of the log name as their source, for who wants all others.
+pub(crate) const TARGET: &str = "taut_exec::flight_recorder";
+
 /// Lines of a record that go into the log: what happened just before.
 const LOGGED: usize = 24;
 
@@ -175,6 +182,8 @@ pub(crate) struct Recorder {
     fresh: bool,
     /// No record before that.
     not_before: Time,
+    /// None for the log before that.
+    quiet_until: Time,
 }
 
 impl Recorder {
@@ -183,7 +192,8 @@ impl Recorder {
         let (began, none) = (Time(0), Duration::ZERO);
         let unused = Entry { began, waited: none, ran: none, done: 0, activity: None };
         let (ring, limit) = (Box::new([unused; STEPS]), limit.unwrap_or(Duration::INFINITE));
-        Recorder { ring, next: 0, limit, kept: None, fresh: false, not_before: Time::AT_ONCE }
+        let at_once = Time::AT_ONCE;
+        Recorder { ring, next: 0, limit, kept: None, fresh: false, not_before: at_once, quiet_until: at_once }
     }
 
     /// Keeps one step. Returns whether it ran for too long. *Cost*: one entry, no allocation.
@@ -210,6 +220,8 @@ impl Recorder {
     /// Makes a record, unless the last one is too young. Returns whether it did.
     #[cold]
     pub fn make(&mut self, now: Time, cause: RecordCause) -> bool {
+        let begins = now >= self.quiet_until;
+        self.quiet_until = now + QUIET;
         if now < self.not_before {
             return false;
         }
@@ -224,7 +236,8 @@ impl Recorder {
             })
         });
         self.kept = Some(Arc::new(FlightRecord { cause, steps: steps.collect() }));
-        (self.fresh, self.not_before) = (true, now + EVERY);
+        self.fresh |= begins;
+        self.not_before = now + EVERY;
         true
     }
 
@@ -233,7 +246,7 @@ impl Recorder {
         self.kept.clone()
     }
 
-    /// The same, once, for the log.
+    /// The same, once, if it is one for the log.
     pub fn take_fresh(&mut self) -> Option<Arc<FlightRecord>> {
         if std::mem::take(&mut self.fresh) { self.kept() } else { None }
     }
@@ -306,6 +319,21 @@ mod tests {
         assert_eq!(recorder.kept().unwrap().steps.len(), 2);
         assert!(recorder.make(Time(1_000_000_000), cause()));
         assert_eq!(recorder.kept().unwrap().steps.len(), 3);
+    }
+
+    #[test]
+    fn what_goes_on_is_logged_when_it_begins() {
+        let (mut recorder, cause) = (Recorder::new(None), || RecordCause::LongStep(Activity::Listeners));
+        let mut is_logged = |now: Time| {
+            recorder.make(now, cause());
+            recorder.take_fresh().is_some()
+        };
+        let logged: Vec<i64> =
+            (0..200).filter(|n| is_logged(Time(0) + Duration::from_millis(500 * n))).collect();
+        assert_eq!(logged, [0], "as long as it goes on");
+        let last = Time(0) + Duration::from_millis(500 * 199);
+        assert!(!is_logged(last + Duration::from_secs(59)));
+        assert!(is_logged(last + Duration::from_secs(59) + QUIET));
     }
 
     /// A participant whose listener takes its time, and then a reader of the topic `Square` that has missed its

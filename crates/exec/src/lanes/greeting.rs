@@ -4,7 +4,7 @@
 //! that have not greeted, they end after a while, and what they cause in the log is told at a rate that nobody can
 //! drive. The clock is the driver's, which looks here between two steps, without the token.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -16,6 +16,7 @@ use crate::clock::monotonic_now;
 use crate::executor::Inner;
 use crate::hooks::to_log;
 use crate::lanes::neighbours::{MAX_CONNECTIONS, Neighbour, Neighbours};
+use crate::lanes::path::Who;
 
 /// How long a connection may go without a greeting. Three leases of the default: discovery has forgotten by then who is
 /// not driven. Lower ends those of participants that are only slow, higher keeps the descriptors of who never greets.
@@ -156,36 +157,51 @@ pub(crate) struct Complaints(Mutex<Window>);
 struct Window {
     end: Time,
     lines: u32,
+    /// The last lines that were told, as many as [`LINES`]: what is so again, as with the next participant of a process, is
+    /// no news.
+    told: VecDeque<String>,
 }
 
 impl Default for Window {
     fn default() -> Window {
-        Window { end: Time(i64::MIN), lines: 0 }
+        Window { end: Time(i64::MIN), lines: 0, told: VecDeque::new() }
     }
 }
 
 impl Complaints {
     /// May a line be told? If so, how many before it were not.
-    fn admit(&self, now: Time) -> Option<u32> {
+    fn admit(&self, now: Time, line: &str) -> Option<u32> {
         let mut window = self.0.lock();
+        if window.told.iter().any(|told| told == line) {
+            return None;
+        }
         let mut untold = 0;
         if now >= window.end {
             untold = window.lines.saturating_sub(LINES);
-            *window = Window { end: now + WINDOW, lines: 0 };
+            (window.end, window.lines) = (now + WINDOW, 0);
         }
         window.lines = window.lines.saturating_add(1);
-        (window.lines <= LINES).then_some(untold)
+        if window.lines > LINES {
+            return None;
+        }
+        if window.told.len() >= LINES as usize {
+            window.told.pop_front();
+        }
+        window.told.push_back(line.to_owned());
+        Some(untold)
     }
 }
 
 impl Neighbours {
-    /// Tells the log why memory is not shared.
-    pub fn complain(&self, why: &str) {
-        let Some(untold) = self.complaints.admit(monotonic_now()) else { return };
+    /// Tells the log why memory is not shared, and with whom.
+    pub fn complain(&self, who: Option<Who>, why: &str) {
+        let who = who.map(|who| format!(" ({who})")).unwrap_or_default();
+        let line = format!("no shared memory with a participant of this host{who}: {why}");
+        let Some(untold) = self.complaints.admit(monotonic_now(), &line) else { return };
         if untold > 0 {
             to_log(|| log::warn!("{untold} lines on participants of this host were left out"));
         }
-        to_log(|| log::warn!("no shared memory with a participant of this host: {why}"));
+        to_log(|| log::warn!("{line}"));
     }
 
     /// Has this user room for one more connection that has not greeted?
@@ -263,7 +279,8 @@ impl Inner {
         for stranger in self.neighbours.strangers() {
             if now.since(stranger.since) >= GREETING {
                 self.neighbours.doubt();
-                self.neighbours.complain("it has connected and not said hello");
+                let who = stranger.peer.pid.map(Who::Process);
+                self.neighbours.complain(who, "it has connected and not said hello");
                 self.part(&stranger);
             }
         }
@@ -299,7 +316,6 @@ mod tests {
     use crate::executor_tests::own_domain;
     use crate::lanes::neighbours::{FIRST_SOURCE, PAGE};
     use crate::lanes::neighbours_tests::participant;
-    use crate::lanes::path::Who;
 
     /// Below the prefixes of all participants, which begin with their vendor.
     const LOW: GuidPrefix = GuidPrefix([0; 12]);
@@ -374,6 +390,9 @@ mod tests {
         let known = || inner.neighbours.reasons.find(Who::Process(std::process::id()));
         let all: Vec<Connection> = (0..=STRANGERS).map(|_| connect(inner)).collect();
         assert!(known().is_some_and(|why| why.contains("without a greeting")), "{:?}", known());
+        let told = inner.neighbours.complaints.0.lock().told.clone();
+        let says = format!("of this host (process {}): ", std::process::id());
+        assert!(told.len() == 1 && told[0].contains(&says), "{told:?}");
         drop(all);
         inner.neighbours.strangers().iter().for_each(|stranger| inner.listen(stranger));
         let connection = connect(inner);
@@ -503,9 +522,10 @@ mod tests {
     #[test]
     fn lines_have_a_limit_and_are_counted_beyond_it() {
         let (complaints, now) = (Complaints::default(), Time(0));
-        let told = (0..100).filter(|_| complaints.admit(now).is_some()).count();
+        let told = (0..100).filter(|n| complaints.admit(now, &format!("line {n}")).is_some()).count();
         assert_eq!(told, LINES as usize);
-        assert_eq!(complaints.admit(now + WINDOW), Some(100 - LINES));
-        assert_eq!(complaints.admit(now + WINDOW), Some(0));
+        assert_eq!(complaints.admit(now + WINDOW, "one"), Some(100 - LINES));
+        assert_eq!(complaints.admit(now + WINDOW, "another"), Some(0));
+        assert_eq!(complaints.admit(now + WINDOW, "one"), None, "it was told");
     }
 }

@@ -177,11 +177,6 @@ impl Neighbour {
         self.prefix().or(self.expected)
     }
 
-    /// By what reasons are noted of it.
-    fn who(&self) -> Option<Who> {
-        self.name().map(Who::Participant).or(self.peer.pid.map(Who::Process))
-    }
-
     fn is(&self, prefix: GuidPrefix) -> bool {
         self.name() == Some(prefix)
     }
@@ -282,7 +277,16 @@ impl Neighbours {
     /// Tells the log and who asks for the path why no memory is shared.
     pub fn tell_why(&self, who: Who, why: &str) {
         self.reasons.note(who, why.to_owned());
-        self.complain(why);
+        self.complain(Some(who), why);
+    }
+
+    /// The same of a participant, if it is known which one it is, of a process, which the log names then: it may have many.
+    fn tell_why_of(&self, prefix: Option<GuidPrefix>, pid: Option<u32>, why: &str) {
+        let (participant, process) = (prefix.map(Who::Participant), pid.map(Who::Process));
+        if let Some(who) = participant.or(process) {
+            self.reasons.note(who, why.to_owned());
+        }
+        self.complain(process.or(participant), why);
     }
 
     pub fn take_wanted(&self, prefix: GuidPrefix) -> BTreeSet<Pair> {
@@ -337,10 +341,11 @@ impl Inner {
             Ok(connection) => self.admit(connection, Some(prefix)),
             // It is there by discovery: UDP does until its next match, or until it is less busy.
             Err(error @ (ConnectError::Nobody | ConnectError::Busy | ConnectError::Os(_))) => {
-                self.neighbours.reasons.note(Who::Participant(prefix), error.to_string());
+                let who = Who::Participant(prefix);
+                self.neighbours.reasons.note(who, error.to_string());
                 self.neighbours.doubt();
                 if error != ConnectError::Nobody {
-                    self.neighbours.complain(&error.to_string());
+                    self.neighbours.complain(Some(who), &error.to_string());
                     self.return_to(prefix, None);
                 }
             }
@@ -362,19 +367,13 @@ impl Inner {
             Ok(admitted) => admitted,
             Err((pid, why)) => {
                 self.neighbours.doubt();
-                if let Some(who) = expected.map(Who::Participant).or(pid.map(Who::Process)) {
-                    self.neighbours.reasons.note(who, why.clone());
-                }
-                return self.neighbours.complain(&why);
+                return self.neighbours.tell_why_of(expected, pid, &why);
             }
         };
         let pid = peer.pid;
         let again = |why: &str| {
             self.neighbours.doubt();
-            if let Some(who) = expected.map(Who::Participant).or(pid.map(Who::Process)) {
-                self.neighbours.reasons.note(who, why.to_owned());
-            }
-            self.neighbours.complain(why);
+            self.neighbours.tell_why_of(expected, pid, why);
             if let Some(prefix) = expected {
                 self.return_to(prefix, None);
             }
@@ -520,10 +519,7 @@ impl Inner {
                 Received::Gone => return self.part(neighbour),
                 Received::Hostile(why) => {
                     self.neighbours.doubt();
-                    self.neighbours.complain(&why.to_string());
-                    if let Some(who) = neighbour.who() {
-                        self.neighbours.reasons.note(who, why.to_string());
-                    }
+                    self.neighbours.tell_why_of(neighbour.name(), neighbour.peer.pid, &why.to_string());
                     return self.part(neighbour);
                 }
             }
@@ -538,7 +534,7 @@ impl Inner {
             match accepted {
                 Ok(Some(connection)) => self.admit(connection, None),
                 Ok(None) => return,
-                Err(error) => return self.neighbours.complain(&error.to_string()),
+                Err(error) => return self.neighbours.complain(None, &error.to_string()),
             }
         }
     }
@@ -644,10 +640,7 @@ impl Inner {
             }
             _ => {
                 self.neighbours.doubt();
-                self.neighbours.complain(NOT_PASSED);
-                if let Some(who) = from.who() {
-                    self.neighbours.reasons.note(who, NOT_PASSED.to_owned());
-                }
+                self.neighbours.tell_why_of(from.name(), from.peer.pid, NOT_PASSED);
                 return false;
             }
         }
@@ -666,7 +659,9 @@ impl Inner {
         }
         let (Some(waker), Some(bell)) = (fds.pop(), fds.pop()) else { return false };
         let Ok(waker) = Waker::from_fd(waker) else { return false };
-        let bell = map(bell, PAGE as u64).map_err(|why| self.neighbours.complain(&why.to_string()));
+        let who = from.peer.pid.map_or(Who::Participant(prefix), Who::Process);
+        let bell =
+            map(bell, PAGE as u64).map_err(|why| self.neighbours.complain(Some(who), &why.to_string()));
         let bell = bell.ok().and_then(Bell::new).filter(|_| self.may_greet(from, prefix));
         let Some(bell) = bell else { return false };
         let greeted = Greeted { prefix, hears_end, bell: Arc::new(bell), waker };

@@ -50,6 +50,16 @@ pub(crate) enum Who {
     Process(u32),
 }
 
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Who::Pair(writer, reader) => write!(f, "writer {writer}, reader {reader}"),
+            Who::Participant(prefix) => write!(f, "{prefix}"),
+            Who::Process(pid) => write!(f, "process {pid}"),
+        }
+    }
+}
+
 /// Why participants of this host share no memory with this one.
 #[derive(Default)]
 pub(crate) struct Reasons(Mutex<BTreeMap<Who, String>>);

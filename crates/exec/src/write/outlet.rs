@@ -15,7 +15,7 @@ use taut_mem::lane::{Commit, Feedback, INLINE, Lane, LaneWriter, MAX_CELLS, Peer
 use taut_port_shm::Memory;
 use taut_qos::{DataWriterQos, DestinationOrderKind, History};
 use taut_rtps::history_cache::ChangeKind;
-use taut_rtps::{Link, WriterIndex};
+use taut_rtps::{Limit, Link, WriterIndex};
 
 use crate::clock::monotonic_now;
 use crate::config::LaneMemory;
@@ -350,6 +350,15 @@ impl Outlet {
             self.link.set_unread_from(first);
         }
         has_room || lane.is_some_and(|lane| self.limit > lane.lane().cells())
+    }
+
+    /// What keeps a KEEP_ALL writer from one more sample in the lane.
+    #[cold]
+    pub(crate) fn lane_limit(&mut self) -> Option<Limit> {
+        let is_full = !self.may_write();
+        let lane = self.lane.as_ref().filter(|_| is_full)?;
+        let is_limited = lane.unread() >= self.limit;
+        Some(if is_limited { Limit::MaxSamples(self.limit) } else { Limit::Lane(lane.lane().cells()) })
     }
 
     /// Has every reader of the lane read all?

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use taut_base::{Duration, Error, ErrorText, Guid, Locator, Result, Time, Timestamp};
 use taut_qos::{DataWriterQos, DurabilityKind, History};
 use taut_rtps::discovery::push_process;
-use taut_rtps::{Lag, Lagging, NewChange, Participant, WriterIndex};
+use taut_rtps::{Lag, Lagging, Limit, NewChange, Participant, WriterIndex};
 
 use crate::clock::{monotonic_now, wall_clock_now};
 use crate::core::Core;
@@ -231,7 +231,7 @@ impl Executor {
         self.blame(outlet, false)
     }
 
-    /// The same for a write: the writer's status tells of it, too.
+    /// The same for a write, with the limit that the writer has come to: its status tells of it, too.
     #[cold]
     pub(crate) fn time_out(&self, outlet: &mut Outlet) -> Error {
         self.blame(outlet, true)
@@ -242,6 +242,7 @@ impl Executor {
     fn blame(&self, outlet: &mut Outlet, tells: bool) -> Error {
         let (now, wall) = (monotonic_now(), wall_clock_now());
         let mut blame = std::mem::take(&mut outlet.blame);
+        let lane_limit = outlet.lane_limit();
         let error = self.inner.look(|participant, _| {
             let (mut furthest, mut others) = (None::<Behind>, 0_usize);
             Behind::each(participant.core(), outlet, now, wall, |behind| {
@@ -252,10 +253,12 @@ impl Executor {
             });
             let Some(furthest) = furthest else { return Error::Timeout(NOBODY) };
             blame.slow.set(participant.core(), &furthest);
-            if tells {
-                participant.note_slow_reader(outlet.index, furthest.guid);
+            if !tells {
+                return blame.error(others, None);
             }
-            blame.error(others)
+            participant.note_slow_reader(outlet.index, furthest.guid);
+            let limit = || participant.core().writer(outlet.index)?.limit();
+            blame.error(others, lane_limit.or_else(limit))
         });
         outlet.blame = blame;
         error
@@ -306,19 +309,21 @@ impl Blame {
         blame
     }
 
-    fn error(&mut self, others: usize) -> Error {
+    fn error(&mut self, others: usize, limit: Option<Limit>) -> Error {
         let mut kept = self.text.take().unwrap_or_default();
         if Arc::get_mut(&mut kept).is_none() {
             kept = Arc::new(String::with_capacity(TEXT));
         }
         if let Some(text) = Arc::get_mut(&mut kept) {
             text.clear();
-            let written = match others {
-                0 => write!(text, "{}", self.slow),
-                1 => write!(text, "{}; 1 more reader is behind", self.slow),
-                _ => write!(text, "{}; {others} more readers are behind", self.slow),
+            let slow = write!(text, "{}", self.slow);
+            let limit = limit.map_or(Ok(()), |limit| write!(text, " ({limit})"));
+            let others = match others {
+                0 => Ok(()),
+                1 => write!(text, "; 1 more reader is behind"),
+                _ => write!(text, "; {others} more readers are behind"),
             };
-            debug_assert!(written.is_ok(), "a string takes all");
+            debug_assert_eq!(slow.and(limit).and(others), Ok(()), "a string takes all");
         }
         self.text = Some(Arc::clone(&kept));
         Error::Timeout(ErrorText::Kept(kept))

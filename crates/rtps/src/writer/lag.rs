@@ -1,9 +1,11 @@
 //! Which reliable readers a writer waits for, for people who ask. No part of the path of a sample.
 
+use std::fmt;
+
 use taut_base::{Guid, GuidPrefix, SequenceNumber, Time};
 
 use super::Writer;
-use crate::{Participant, ReaderIndex};
+use crate::{Participant, ReaderIndex, limits};
 
 /// Who it is that lags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +33,34 @@ pub struct Lag {
     pub is_joining: bool,
 }
 
+/// What a KEEP_ALL writer has as much of as it may.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Limit {
+    /// Changes, by RESOURCE_LIMITS `max_samples`.
+    MaxSamples(u64),
+    /// Changes of an instance, by `max_samples_per_instance`.
+    MaxSamplesPerInstance(usize),
+    /// Changes in its lane, which has so many places.
+    Lane(u64),
+    /// Changes that are not acknowledged.
+    Changes,
+    /// Bytes and datagrams that are not acknowledged; so many KiB, less than at first where more were lost.
+    Window(usize),
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Limit::MaxSamples(samples) => write!(f, "max_samples {samples} reached"),
+            Limit::MaxSamplesPerInstance(samples) => write!(f, "max_samples_per_instance {samples} reached"),
+            Limit::Lane(places) => write!(f, "the lane of {places} samples is full"),
+            Limit::Changes => write!(f, "{} samples are not acknowledged", limits::WINDOW_CHANGES),
+            Limit::Window(kib) if kib % 1_024 == 0 => write!(f, "the window of {} MiB is full", kib / 1_024),
+            Limit::Window(kib) => write!(f, "the window of {kib} KiB is full"),
+        }
+    }
+}
+
 impl Participant {
     /// When a reader of another participant last answered a writer of this one, of whatever topic. That its discovery answers
     /// says nothing of what its readers take.
@@ -56,9 +86,66 @@ impl Writer {
         remote.chain(local).filter(|lag| lag.behind > 0)
     }
 
+    /// What keeps a KEEP_ALL writer from one more change: the first question of [`Writer::has_room`] that has no for an
+    /// answer, or else what an instance may have.
+    #[cold]
+    pub fn limit(&self) -> Option<Limit> {
+        if self.held() >= self.max_samples {
+            return Some(Limit::MaxSamples(self.max_samples as u64));
+        }
+        if self.has_room() {
+            let per_instance = Limit::MaxSamplesPerInstance(self.max_samples_per_instance);
+            return self.counts_instances.then_some(per_instance);
+        }
+        let unacked =
+            usize::try_from(self.last.0.saturating_sub(self.acked_by_all().0)).unwrap_or(usize::MAX);
+        if unacked >= limits::WINDOW_CHANGES {
+            return Some(Limit::Changes);
+        }
+        let bytes = if self.window.has_room() { limits::WINDOW_BYTES } else { self.window.limit };
+        Some(Limit::Window(bytes >> 10))
+    }
+
     fn lag(&self, reader: Lagging, acked: SequenceNumber, heard: Option<Time>, sent_again: u64) -> Lag {
         let behind = u64::try_from(self.last.0.saturating_sub(acked.0)).unwrap_or(0);
         let since = self.history.first_from(acked.next()).map(|change| change.time);
         Lag { reader, behind, since, heard, sent_again, is_joining: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_base::EntityId;
+    use taut_mem::Bytes;
+    use taut_qos::{EndpointQos, History, ReliabilityKind};
+
+    use super::*;
+    use crate::WriterIndex;
+    use crate::writer::{Full, MulticastChoice, NewChange, ReaderProxy, change};
+
+    /// What a KEEP_ALL writer says that a reader acknowledges nothing of, after as many changes of so many bytes as it takes.
+    fn limit_of(max_samples: Option<u32>, bytes: usize) -> String {
+        let guid =
+            |prefix, is_writer| Guid::new(GuidPrefix([prefix; 12]), EntityId::user(1, is_writer, false));
+        let mut qos = EndpointQos::default_writer();
+        qos.reliability.kind = ReliabilityKind::Reliable;
+        let (history, choice) = (History::KeepAll, MulticastChoice::Auto);
+        let mut writer = Writer::new(guid(1, true), WriterIndex(0), &qos, history, max_samples, choice);
+        writer.match_reader(ReaderProxy::new(guid(2, false), true, Vec::new(), Vec::new()), false);
+        assert_eq!(writer.limit(), None);
+        let new = || NewChange { payload: Bytes::copy_from(&vec![0; bytes]), ..change() };
+        for _ in 0..=limits::WINDOW_CHANGES {
+            if writer.write(Time(0), &mut new()) == Err(Full) {
+                return writer.limit().unwrap().to_string();
+            }
+        }
+        panic!("it takes more than {} changes", limits::WINDOW_CHANGES);
+    }
+
+    #[test]
+    fn a_writer_says_which_of_its_limits_it_has_come_to() {
+        assert_eq!(limit_of(Some(8), 1), "max_samples 8 reached");
+        assert_eq!(limit_of(None, 8 << 20), "the window of 16 MiB is full");
+        assert_eq!(limit_of(None, 1), "4096 samples are not acknowledged");
     }
 }

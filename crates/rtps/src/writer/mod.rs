@@ -53,7 +53,7 @@ use shared::Recent;
 use turns::Turns;
 use window::Window;
 
-pub use lag::{Lag, Lagging};
+pub use lag::{Lag, Lagging, Limit};
 pub use lane::LocalReader;
 pub use link::Link;
 pub(crate) use reader_proxy::FragmentJob;

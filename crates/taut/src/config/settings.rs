@@ -422,7 +422,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "flight_recorder_step",
         allowed: "a time, as `500us`; `0us` for none",
-        meaning: "A step or a listener that runs for longer has the steps before it told in the log and kept for `flight_record()`, once a second at most.",
+        meaning: "A step or a listener that runs for longer has the steps before it kept for `flight_record()`, once a second at most, and told in the log if there was none in the minute before.",
         set: Set::One(|config, text| {
             config.flight_recorder_step = span(text)?;
             Some(())

@@ -148,7 +148,7 @@ fn what_is_critical_is_received_first() {
         (writes.topic::<Number>(&name).unwrap().writer(qos(priority)).unwrap(), reader)
     };
     let ways = [0, 100].map(ends);
-    let drive = || reads.run_once(Duration::from_millis(1).into()).unwrap();
+    let drive = || reads.run_once(Duration::from_millis(1)).unwrap();
     let await_that = |what: &str, is_so: &dyn Fn() -> bool| {
         let end = Instant::now() + SOON;
         while !is_so() {
