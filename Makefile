@@ -1,5 +1,5 @@
 # The README's two commands are `make demo` and `make test`; each installs what it lacks and says so.
-.PHONY: help demo test test-mem test-faults interop peers perf-smoke bench-gate tidy setup testbed test-bypass perf-bypass
+.PHONY: help demo test test-mem test-faults fuzz interop peers perf-smoke bench-gate tidy setup testbed test-bypass perf-bypass
 .DEFAULT_GOAL := help
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
@@ -26,6 +26,11 @@ test-mem: ## What threads and processes share, under loom and the sanitizers
 test-faults: ## Processes that share memory are killed, stopped, scrambled: hours (FAULT_ROUNDS=n)
 	@scripts/check-rust.sh
 	@scripts/test-faults.sh --full
+
+fuzz: ## Bytes that a parser or a matched pair cannot take, looked for by coverage: ten minutes (FUZZ_SECONDS=n each)
+	@scripts/check-rust.sh
+	@scripts/setup.sh test
+	@scripts/fuzz.sh $${FUZZ_SECONDS:-85}
 
 interop: ## The matrix against other implementations only
 	@scripts/check-rust.sh

@@ -16,10 +16,10 @@ for what in inline-8bit-counters pc-table trace-compares; do
 done
 host=$(rustc -vV | sed -n 's/^host: //p')
 RUSTFLAGS="$flags -Cdebug-assertions=on -Coverflow-checks=on" CARGO_TARGET_DIR=$target/fuzz CARGO_PROFILE_RELEASE_LTO=off \
-    CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-    cargo build --quiet --release --offline --target "$host" --package taut-fuzz --features libfuzzer --bin taut-fuzz
+    CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
+    cargo build --quiet --release --target "$host" --package taut-fuzz --features libfuzzer --bin taut-fuzz
 fuzzer=$target/fuzz/$host/release/taut-fuzz
-seeds() { cargo run --quiet --offline --package taut-fuzz --bin taut-fuzz-seeds -- "$@"; }
+seeds() { cargo run --quiet --package taut-fuzz --bin taut-fuzz-seeds -- "$@"; }
 [ $# -gt 0 ] || mapfile -t names < <(seeds)
 for name in "${@:-${names[@]}}"; do
     corpus=$target/fuzz/corpus/$name finds=fuzz/finds/$name

@@ -25,7 +25,8 @@ build         | -         | 900  |                    | cargo test --quiet --wor
 tests         | net       | 1200 |                    | cargo test --quiet --workspace --offline
 loom          | -         | 300  |                    | scripts/test-mem.sh loom
 faults        | netns     | 400  |                    | scripts/test-faults.sh
-sim           | -         | 900  | bin:taut-sim       | cargo run --quiet --release --package taut-sim -- --seeds 1000
+sim           | -         | 900  | bin:taut-sim       | cargo run --quiet --release --package taut-sim -- --seeds 5000
+fuzz          | pkgs      | 600  | fuzz               | scripts/fuzz.sh 5
 release       | -         | 900  | bin:taut           | cargo build --quiet --release --package taut-cli --package taut-interop-peer --package taut-perf-peer-taut --package taut-perf-peer-floor
 bench-gate    | valgrind  | 300  | bin:taut-gate      | cargo xtask bench-gate
 layout        | netns,valgrind | 300 | layout        | cargo xtask layout --check
