@@ -13,10 +13,14 @@ pub(crate) fn unnumbered() -> u32 {
     1
 }
 
-/// Those of lines whose figures they make: a rate of a stream is the same by all.
+/// Those of a line whose figures they make: a rate of a stream is the same by all.
+pub(crate) fn of(record: &Record) -> Option<u32> {
+    let is_timed = record.rate_hz > 0.0 || ["cdr", "discovery"].contains(&record.workload.as_str());
+    is_timed.then_some(record.run.rules)
+}
+
 fn numbers<'a>(records: impl IntoIterator<Item = &'a Record>) -> BTreeSet<u32> {
-    let timed = |record: &&Record| record.rate_hz > 0.0 || record.workload == "cdr";
-    records.into_iter().filter(timed).map(|record| record.run.rules).collect()
+    records.into_iter().filter_map(of).collect()
 }
 
 /// The sentence for lines that are of several.
@@ -24,7 +28,7 @@ pub(crate) fn mixed<'a>(records: impl IntoIterator<Item = &'a Record>) -> Option
     let all: Vec<String> = numbers(records).iter().map(u32::to_string).collect();
     (all.len() > 1).then(|| {
         format!(
-            "times are taken by rules {}: open loops and cdr of one are no comparison with those of another",
+            "times are taken by rules {}: open loops, cdr and discovery of one are no comparison with those of another",
             all.join(" and ")
         )
     })

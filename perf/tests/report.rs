@@ -408,10 +408,11 @@ fn lines_of_several_rules_of_timing_are_told() {
     let new = synthetic::run(SEED);
     let mut old = new.clone();
     old.iter_mut().for_each(|line| line.run.rules = 1);
-    let told = "times are taken by rules 1 and 3: open loops and cdr";
+    let told = "times are taken by rules 1 and 3: open loops, cdr and discovery";
     assert!(compare(&old, &new).to_string().contains(&format!("warning: {told}")));
     assert!(!compare(&new, &new).to_string().contains("rules"));
-    let is_timed = |line: &Record| line.rate_hz > 0.0 || line.workload == "cdr";
+    let is_timed =
+        |line: &Record| line.rate_hz > 0.0 || ["cdr", "discovery"].contains(&line.workload.as_str());
     let of_others = |timed: bool| -> Vec<Record> {
         let pairs = old.iter().zip(&new);
         pairs.map(|(old, new)| if is_timed(old) == timed { old } else { new }.clone()).collect()

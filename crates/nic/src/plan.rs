@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::change::{Change, shown_channels, shown_coalescing};
 use crate::config::{MAX_QUEUES, NicConfig};
-use crate::facts::{Coalescing, Facts, counted, is_even, list};
+use crate::facts::{Coalescing, Facts, counted, list};
 
 /// The steps for one NIC.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -191,8 +191,6 @@ impl Wanted<'_> {
                 };
                 let now = shown_channels(channels.combined, channels.rx, channels.tx);
                 let mut step = Step::to("channels", now, change, self.facts, gains);
-                let why = self.keeps_queues().filter(|_| matches!(step.able, Able::Change(_)));
-                step.able = why.map_or(step.able, Able::Cannot);
                 if self.queues == 1 {
                     lost.clone_into(&mut step.lost);
                 } else if matches!(step.able, Able::Change(_)) && !self.facts.driver.is_empty() {
@@ -205,23 +203,6 @@ impl Wanted<'_> {
                 Step::cannot("channels", "a queue of its own", gains, why, lost)
             }
         }
-    }
-
-    /// Why the kernel would refuse so few queues: what is received by one that would go.
-    fn keeps_queues(&self) -> Option<String> {
-        // What is above all queues means something else: frames that are dropped.
-        let goes = |queue: u64| (u64::from(self.queues)..=u64::from(u32::MAX)).contains(&queue);
-        let mut rules = self.facts.rules.iter().flat_map(|table| &table.rules);
-        let rule = rules.find(|rule| goes(rule.queue));
-        let is_set = |table: &&Vec<u32>| self.facts.rx_queues().is_some_and(|now| !is_even(table, now));
-        let spread = self.facts.spread.as_ref().ok().filter(is_set);
-        let spread = spread.is_some_and(|table| table.iter().any(|queue| goes(u64::from(*queue))));
-        let what = match rule {
-            Some(rule) => format!("rule {} sends frames to queue {}", rule.location, rule.queue),
-            None if spread => "the hash spreads frames to a queue".to_owned(),
-            None => return None,
-        };
-        Some(format!("{what} that would go: `taut nic undo {}` first", self.facts.interface))
     }
 
     fn ring(&self) -> Step {

@@ -1,9 +1,9 @@
-//! What undo does where it cannot look at all, or the system refuses something.
+//! What undo does where it cannot look at all, or the system refuses something; what is not done as it could not be undone.
 
 mod common;
 
 use common::{config, facts, identity};
-use taut_nic::{Change, Facts, Machine, Record, Recorded, Taken, apply, undo};
+use taut_nic::{Able, Change, Facts, Machine, Record, Recorded, Taken, apply, plan, undo};
 
 /// A NIC that is set up by rules of ports as well, and its records.
 fn set_up() -> (Facts, Recorded, Vec<Record>) {
@@ -82,4 +82,21 @@ fn what_could_not_be_looked_at_is_taken_back_later() {
 fn the_switch_waits_for_a_rule_that_is_refused() {
     let refused = refused_at_first(|_| (), true);
     assert_eq!(refused, ["VLAN tag with PCP 6", "UDP port 7411", "UDP port 7401", "ntuple"]);
+}
+
+/// A rule whose place nobody knows could not be taken back.
+#[test]
+fn drivers_that_choose_the_places_of_rules() {
+    for (driver, can) in [("ixgbe", true), ("bnxt_en", false), ("sfc", false), ("sfc_siena", false)] {
+        let facts = Facts { driver: driver.to_owned(), ..facts("i226.json") };
+        let steps = plan(&config(&facts, "domains = [0]\n"), &facts).unwrap().steps;
+        let able = |item| steps.iter().find(|step| step.item == item).unwrap().able.clone();
+        match able("UDP port 7401") {
+            Able::Change(_) => assert!(can, "{driver}"),
+            Able::Cannot(why) => assert!(!can && why.contains("chooses the place"), "{driver}: {why}"),
+            other => panic!("{driver}: {other:?}"),
+        }
+        // Without rules nothing would come to the critical queue.
+        assert_eq!(matches!(able("all others (RSS)"), Able::Change(_)), can, "{driver}");
+    }
 }

@@ -261,13 +261,16 @@ fn check_own<T: DdsType>(executor: &Weak<Executor>, topic: &Topic<T>) -> Result<
 }
 
 /// What a [`Qos`](crate::Qos) says of the group is the group's already, or nothing: an entity has none of its own.
-fn check_of_group<Q: Default + PartialEq>(said: &Q, own: &Q, group: &str) -> Result<()> {
-    if said == own || *said == Q::default() {
-        return Ok(());
-    }
+fn is_of_group<P: Default + PartialEq>(said: &P, own: &P) -> bool {
+    said == own || *said == P::default()
+}
+
+/// *Errors*: [`Error::InconsistentPolicy`] for the first of these policies of a group that is not the group's.
+fn check_of_group(policies: [(&str, bool); 3], group: &str) -> Result<()> {
+    let Some((policy, _)) = policies.iter().find(|(_, is_of_group)| !is_of_group) else { return Ok(()) };
     Err(Error::InconsistentPolicy(format!(
-        "PARTITION, PRESENTATION and GROUP_DATA are those of the {group}: give them to DomainParticipant::{group}, or leave \
-         the {group} out and make this one by its topic"
+        "{policy} is that of the {group}: give it to DomainParticipant::{group}, or leave the {group} out and make this one \
+         by its topic"
     )))
 }
 
@@ -279,7 +282,12 @@ impl Publisher {
     pub fn writer<T: DdsType>(&self, topic: &Topic<T>, qos: impl Into<WriterQos>) -> Result<DataWriter<T>> {
         check_own(&self.executor, topic)?;
         let WriterQos { qos, publisher } = qos.into();
-        check_of_group(&publisher, &self.qos, "publisher")?;
+        let policies = [
+            ("PRESENTATION", is_of_group(&publisher.presentation, &self.qos.presentation)),
+            ("PARTITION", is_of_group(&publisher.partition, &self.qos.partition)),
+            ("GROUP_DATA", is_of_group(&publisher.group_data, &self.qos.group_data)),
+        ];
+        check_of_group(policies, "publisher")?;
         let qos = WriterQos { qos, publisher: self.qos.clone() };
         topic.writer_of(qos, Some(Arc::clone(&self.suspension)))
     }
@@ -334,7 +342,12 @@ impl Subscriber {
     pub fn reader<T: DdsType>(&self, topic: &Topic<T>, qos: impl Into<ReaderQos>) -> Result<DataReader<T>> {
         check_own(&self.executor, topic)?;
         let ReaderQos { qos, subscriber } = qos.into();
-        check_of_group(&subscriber, &self.qos, "subscriber")?;
+        let policies = [
+            ("PRESENTATION", is_of_group(&subscriber.presentation, &self.qos.presentation)),
+            ("PARTITION", is_of_group(&subscriber.partition, &self.qos.partition)),
+            ("GROUP_DATA", is_of_group(&subscriber.group_data, &self.qos.group_data)),
+        ];
+        check_of_group(policies, "subscriber")?;
         topic.reader(ReaderQos { qos, subscriber: self.qos.clone() })
     }
 }

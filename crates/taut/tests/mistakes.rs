@@ -353,7 +353,7 @@ fn a_policy_of_the_group_that_only_its_member_is_given_is_refused() {
     let writer = plain.0.writer(&topic, elsewhere()).err().unwrap();
     let reader = plain.1.reader(&topic, elsewhere()).err().unwrap();
     for (error, group) in [(writer, "publisher"), (reader, "subscriber")] {
-        let remedy = format!("give them to DomainParticipant::{group}, or");
+        let remedy = format!("PARTITION is that of the {group}: give it to DomainParticipant::{group}, or");
         assert!(matches!(&error, Error::InconsistentPolicy(text) if text.contains(&remedy)), "{error}");
     }
     let of_group = (own.publisher(elsewhere().into()), own.subscriber(elsewhere().into()));
@@ -361,6 +361,9 @@ fn a_policy_of_the_group_that_only_its_member_is_given_is_refused() {
         assert!(of_group.0.writer(&topic, qos.clone()).is_ok() && of_group.1.reader(&topic, qos).is_ok());
     }
     assert!(of_group.0.writer(&topic, Qos::default().writer).is_ok());
+    let named = own.publisher(PublisherQos { group_data: b"x".into(), ..elsewhere().into() });
+    assert!(named.writer(&topic, elsewhere()).is_ok(), "each policy is the group's or says nothing");
+    assert!(named.writer(&topic, Qos::default().partition(["b"])).is_err());
     assert!(topic.writer(elsewhere()).is_ok());
 }
 

@@ -7,16 +7,16 @@ use crate::report::peers;
 use crate::report::units::time;
 
 /// Whose processor time stands beside how long a round trip takes.
-const WAITING: [&str; 3] = ["taut", "floor", "cyclonedds"];
+const WAITING: [&str; 4] = ["taut", "floor", "cyclonedds11", "cyclonedds"];
 
 /// How who does not poll waits, and what of the processor that takes.
 pub(super) fn explain(page: &mut String, shown: &[Record]) {
     page.push_str(
         "Where a line does not say that it polls, each waits as it does by default, and **that is not the same**: Taut looks \
          for samples for 20 µs, up to 60 µs where waits follow close upon each other, before it sleeps (`spin`, as long as \
-         that finds something); the floor and all others sleep at once and are woken for each sample. Of two that answer \
-         each other at once Taut's are seldom woken, and keep both processors busy all the time. Polling lines have all of \
-         them awake.",
+         that finds something); the floor and all others but HDDS, whose reader never sleeps, sleep at once and are woken for \
+         each sample: most of what they take is that. Of two that answer each other at once Taut's are seldom woken, and \
+         keep both processors busy all the time. Polling lines have all of them awake.",
     );
     for (case, bytes, what) in [
         ("", 64, "round trip of 64 B by UDP, one upon another"),

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::{Outcome, Record, Run, Times};
 use crate::report::model::{Key, same_line};
+use crate::rules;
 use crate::statistics::typical;
 
 /// Fewer say nothing of how much is chance. With more of them an older run is no better: it is of an older build.
@@ -45,7 +46,8 @@ fn of_runs<'a>(runs: BTreeMap<&str, Vec<&'a Record>>) -> Vec<&'a Record> {
     chosen
 }
 
-/// The run that has most of these lines: peers that ran, then cases; of several the newest.
+/// The run that has most of these lines: peers that ran, then cases; of several the newest. Before all, one of the newest rules
+/// that compares anybody: what older ones have measured has a fault, of the rules or of an adapter.
 pub(crate) fn most_of<'a>(lines: &[&'a Record]) -> Option<&'a Run> {
     let mut runs: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
     lines.iter().for_each(|line| runs.entry(&line.run.id).or_default().push(line));
@@ -53,7 +55,8 @@ pub(crate) fn most_of<'a>(lines: &[&'a Record]) -> Option<&'a Run> {
         let has_run = || of.iter().filter(|line| ran(line));
         let peers: BTreeSet<&str> = has_run().map(|line| line.peer.as_str()).collect();
         let cases: BTreeSet<_> = has_run().map(|line| case_of(line)).collect();
-        (peers.len(), cases.len(), of.iter().map(|line| recency(line)).max())
+        let rules = has_run().filter_map(|line| rules::of(line)).max().filter(|_| peers.len() > 1);
+        (rules, peers.len(), cases.len(), of.iter().map(|line| recency(line)).max())
     };
     runs.into_values().max_by_key(rank).map(|of| &of[0].run)
 }
@@ -183,6 +186,21 @@ mod tests {
         for all in [[old.clone(), new.clone()], [new, old]] {
             assert_eq!(sizes(&all), [(64, "a".to_string())]);
         }
+    }
+
+    #[test]
+    fn what_older_rules_have_measured_counts_where_there_is_nothing_newer() {
+        let by = |rules: u32, run: &str, peer: &str| {
+            let mut line = Record { workload: "discovery".into(), ..line(run, peer, &[1.0; 2]) };
+            line.run.rules = rules;
+            line
+        };
+        let old = ["taut", "hdds", "zenoh"].map(|peer| by(2, "a", peer));
+        let new = ["taut", "zenoh"].map(|peer| by(3, "b", peer));
+        assert_eq!(shown(&[&old[..], &new[..]].concat()), of(&[("taut", "b"), ("zenoh", "b")]));
+        // One alone compares nothing.
+        let of_old = of(&[("taut", "a"), ("hdds", "a"), ("zenoh", "a")]);
+        assert_eq!(shown(&[&old[..], &new[..1]].concat()), of_old);
     }
 
     #[test]

@@ -224,9 +224,9 @@ impl Pause {
         let grown = GRACE.0.saturating_mul(1 << self.looks.min(8)).min(GRACE.1);
         self.looks = self.looks.saturating_add(1);
         let grace = if is_listened_to { GRACE.0 } else { grown };
-        // What is overdue at this look a user does, who is there.
+        // What is overdue at this look a user does, who is there. Paced sending has timers without a pause between them.
         let due_in = Duration::from_nanos(u64::try_from(due_in.0).unwrap_or(0));
-        let pause = if due_in.is_zero() { grace } else { grace.min(due_in) };
+        let pause = if due_in.is_zero() { grace } else { grace.min(due_in.max(GRACE.0)) };
         (pause, pause == grown && moved >= BUSY && !is_listened_to)
     }
 }
@@ -264,6 +264,11 @@ mod tests {
         let busy = |due_in| Pause { looks: 9 }.next(false, BUSY, due_in);
         assert_eq!(busy(NEVER), (GRACE.1, true));
         assert_eq!(busy(taut_base::Duration::from_millis(3)), (Duration::from_millis(3), false));
+        assert_eq!(
+            busy(taut_base::Duration::from_micros(5)),
+            (GRACE.0, false),
+            "one is no closer than another"
+        );
         // What is overdue is a user's, who comes and goes.
         assert_eq!(busy(taut_base::Duration(-1)), (GRACE.1, true));
         assert_eq!(pause.next(false, 0, taut_base::Duration::from_millis(3)), (GRACE.0, false));

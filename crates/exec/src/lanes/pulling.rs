@@ -89,6 +89,8 @@ mod tests {
             assert!(monotonic_now() < limit, "no lane begins");
             write(&executor, &mut outlet, SAMPLES);
         }
+        // Those count in what it has not read.
+        _ = take(&executor, reader);
         for n in 0..SAMPLES {
             write(&executor, &mut outlet, n);
             // Once it was called for, and as long as it lags so far.

@@ -100,7 +100,11 @@ impl Ethtool {
         answers.map(drop).map_err(|error| match error {
             // As many as are used past the kernel are to stay, and nothing else tells these from numbers that cannot be.
             Errno::EINVAL if message.set == CHANNELS.set => {
-                format!("{call}: {}; end what has a program of XDP there, or ask for another", error.desc())
+                format!(
+                    "{call}: {}; end what has a program of XDP there, undo what sends frames to a queue that would go (rules, \
+                     the hash: `taut nic undo`), or ask for another",
+                    error.desc()
+                )
             }
             _ => refused(&call, error),
         })

@@ -5,6 +5,7 @@ use std::fmt;
 use taut_base::{Guid, GuidPrefix, SequenceNumber, Time};
 
 use super::Writer;
+use super::window::DATAGRAM;
 use crate::{Participant, ReaderIndex, limits};
 
 /// Who it is that lags.
@@ -44,7 +45,7 @@ pub enum Limit {
     Lane(u64),
     /// Changes that are not acknowledged.
     Changes,
-    /// Bytes and datagrams that are not acknowledged; so many KiB, less than at first where more were lost.
+    /// Bytes or datagrams that are not acknowledged; so many bytes, fewer than at first where more were lost.
     Window(usize),
 }
 
@@ -55,8 +56,10 @@ impl fmt::Display for Limit {
             Limit::MaxSamplesPerInstance(samples) => write!(f, "max_samples_per_instance {samples} reached"),
             Limit::Lane(places) => write!(f, "the lane of {places} samples is full"),
             Limit::Changes => write!(f, "{} samples are not acknowledged", limits::WINDOW_CHANGES),
-            Limit::Window(kib) if kib % 1_024 == 0 => write!(f, "the window of {} MiB is full", kib / 1_024),
-            Limit::Window(kib) => write!(f, "the window of {kib} KiB is full"),
+            Limit::Window(bytes) => {
+                let datagrams = bytes / DATAGRAM;
+                write!(f, "the window of {datagrams} datagrams or {} KiB is full", bytes >> 10)
+            }
         }
     }
 }
@@ -103,7 +106,7 @@ impl Writer {
             return Some(Limit::Changes);
         }
         let bytes = if self.window.has_room() { limits::WINDOW_BYTES } else { self.window.limit };
-        Some(Limit::Window(bytes >> 10))
+        Some(Limit::Window(bytes))
     }
 
     fn lag(&self, reader: Lagging, acked: SequenceNumber, heard: Option<Time>, sent_again: u64) -> Lag {
@@ -145,7 +148,7 @@ mod tests {
     #[test]
     fn a_writer_says_which_of_its_limits_it_has_come_to() {
         assert_eq!(limit_of(Some(8), 1), "max_samples 8 reached");
-        assert_eq!(limit_of(None, 8 << 20), "the window of 16 MiB is full");
+        assert_eq!(limit_of(None, 8 << 20), "the window of 1024 datagrams or 16384 KiB is full");
         assert_eq!(limit_of(None, 1), "4096 samples are not acknowledged");
     }
 }
