@@ -1,6 +1,7 @@
 //! Samples of types with everything in them, and filters over their members. The first byte chooses the type.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use taut_cdr::{
     Cdr, Char, DdsType as Type, Endian, LongDouble, Octets, Representation, WChar, WString, from_key_payload,
@@ -172,16 +173,21 @@ fn write<T: Type>(seeds: &mut Vec<Vec<u8>>, choice: u8, value: &T) {
     }
 }
 
-/// An expression, a zero, its parameters with a zero behind each, and behind another zero a sample.
+/// Samples that filters are asked about.
+static SAMPLES: LazyLock<Vec<All>> = LazyLock::new(|| {
+    let payloads = seeds().into_iter().filter(|seed| seed[0] == 0);
+    payloads.map(|seed| from_payload(&seed[1..]).expect("a seed is a sample")).collect()
+});
+
+/// An expression, and its parameters with a zero before each.
 pub fn play_filter(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let mut parts = text.split('\0');
     let Ok(expression) = Expression::new(parts.next().unwrap_or_default(), All::field_kind) else { return };
     let parameters: Vec<&str> = parts.take_while(|part| !part.is_empty()).collect();
     let Ok(filter) = expression.with(&parameters) else { return };
-    for seed in seeds().iter().filter(|seed| seed[0] == 0) {
-        let value = from_payload::<All>(&seed[1..]).expect("a seed is a sample");
-        _ = filter.passes(|path| value.field(path));
+    for sample in SAMPLES.iter() {
+        _ = filter.passes(|path| sample.field(path));
     }
 }
 

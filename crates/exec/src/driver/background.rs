@@ -205,8 +205,8 @@ fn stand_by(inner: &Inner) {
         let moved = seen.map_or(0, |(_, _, before)| look.2.wrapping_sub(before));
         seen = Some(look);
         match pause.next(inner.hooks.is_any(), moved, due.since(monotonic_now())) {
-            (pause, false) => thread::park_timeout(pause),
-            (pause, true) => park_loosely(pause),
+            (time, false) => thread::park_timeout(time),
+            (time, true) => park_loosely(time),
         }
     }
 }
