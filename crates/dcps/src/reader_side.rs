@@ -26,6 +26,7 @@ use crate::status::{SampleLostStatus, SampleRejectedStatus, StatusMask};
 use crate::type_support::{ContentFilter, KeyHash, TypeSupport};
 
 /// A lane that a reader reads.
+#[repr(align(64))]
 pub(crate) struct Source {
     pub(crate) writer: Guid,
     /// The writer's GUID as samples tell it.

@@ -27,6 +27,7 @@ const FEW: usize = 16;
 const NOBODY: u32 = u32::MAX;
 
 /// One reader's side and who is interested in it.
+#[repr(align(64))]
 pub struct Door {
     pub(crate) index: ReaderIndex,
     side: Mutex<ReaderSide>,

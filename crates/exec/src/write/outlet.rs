@@ -80,6 +80,7 @@ fn own_memory() -> Region {
 
 /// Where a writer's lane leads: changed by whoever joins readers, looked at by the writer's owner before
 /// each write.
+#[repr(align(64))]
 pub(crate) struct Route {
     version: AtomicU64,
     ends: Mutex<Ends>,

@@ -30,6 +30,7 @@ const LONE: usize = COPIED + 1;
 /// One reader's words for the writer of one lane.
 ///
 /// The reader writes; the writer, who may see a lie, only compares and never counts on them for memory.
+#[repr(align(64))]
 pub struct Feedback {
     region: Region,
     /// Known to this process alone.

@@ -106,6 +106,7 @@ pub enum NotALane {
 }
 
 /// One lane's memory, as any side sees it.
+#[repr(align(64))]
 pub struct Lane {
     region: Region,
     /// A power of two.

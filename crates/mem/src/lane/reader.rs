@@ -62,6 +62,7 @@ impl Peephole {
 }
 
 /// What the views of a reader's samples keep alive.
+#[repr(align(64))]
 struct Attachment {
     lane: Arc<Lane>,
     feedback: Arc<Feedback>,
