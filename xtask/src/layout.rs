@@ -1,8 +1,8 @@
 //! Which functions run, together in the program: `cargo xtask layout`.
 //!
 //! Owns `layout/functions.ld`, a script of the linker that puts the functions that ran in Taut's adapter of `taut
-//! perf` before all others: first those that ran until there was a participant, then those of its entities without a
-//! peer, then those of discovery and of round trips.
+//! perf` before all others: first those that run for each sample, then those that ran until there was a participant,
+//! then those of its entities without a peer, then those of discovery.
 //! The kernel maps a program's code by 64 KiB around what runs, so what never runs costs memory when it
 //! lies in between ([ADR 36](../../docs/adr/0036-what-runs-lies-together.md)). The names are found by
 //! callgrind; traffic goes through the loopback interface.
@@ -28,15 +28,19 @@ pub fn write(root: &Path) -> Result<bool, String> {
     let program = build(root, PACKAGE)?;
     let begun = play::begun(&valgrind()?, &program)?;
     let alone = &play::alone(&valgrind()?, &program)? - &begun;
-    let with_peer = &(&play::with_peer(&valgrind()?, &program)? - &begun) - &alone;
+    let play::Ran { functions, for_each } = play::with_peer(&valgrind()?, &program)?;
+    let with_peer = &(&functions - &begun) - &alone;
+    let groups = [&for_each, &begun, &alone, &with_peer].map(|group| group - &for_each);
+    let groups = [&for_each, &groups[1], &groups[2], &groups[3]];
     let path = root.join(FILE);
-    fs::write(&path, script(&[&begun, &alone, &with_peer]))
-        .map_err(|error| format!("{}: {error}", path.display()))?;
+    fs::write(&path, script(&groups)).map_err(|error| format!("{}: {error}", path.display()))?;
     println!(
-        "layout: {FILE} has {} functions that run until there is a participant, {} more that run alone, {} more with a peer",
-        begun.len(),
-        alone.len(),
-        with_peer.len()
+        "layout: {FILE} has {} functions that run for each sample, {} more that run until there is a participant, {} more \
+         that run alone, {} more with a peer",
+        for_each.len(),
+        groups[1].len(),
+        groups[2].len(),
+        groups[3].len()
     );
     Ok(true)
 }

@@ -1,10 +1,26 @@
 //! Names of functions: in what callgrind writes, and as patterns that hold in each build.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The functions that ran, as patterns. All of the program's bear such names but its first, and no library's do.
 pub fn patterns(callgrind: &str) -> BTreeSet<String> {
     callgrind.lines().filter_map(|line| pattern(line.strip_prefix("fn=")?)).collect()
+}
+
+/// The functions that were called so often, as patterns.
+pub fn often(callgrind: &str, at_least: u64) -> BTreeSet<String> {
+    let (mut calls, mut called) = (BTreeMap::<String, u64>::new(), None);
+    for line in callgrind.lines() {
+        if let Some(name) = line.strip_prefix("cfn=") {
+            called = pattern(name);
+        } else if let Some(count) = line.strip_prefix("calls=")
+            && let Some(name) = called.take()
+        {
+            let count = count.split(' ').next().and_then(|count| count.parse::<u64>().ok());
+            *calls.entry(name).or_default() += count.unwrap_or_default();
+        }
+    }
+    calls.into_iter().filter(|(_, count)| *count >= at_least).map(|(name, _)| name).collect()
 }
 
 /// Of a mangled name (RFC 2603) what is the same in each build: not the hashes of crates, which depend on
@@ -47,6 +63,14 @@ mod tests {
         );
         assert_eq!(pattern("main").unwrap(), "main");
         assert_eq!(pattern("malloc"), None);
+    }
+
+    #[test]
+    fn functions_are_found_by_how_often_they_are_called() {
+        let calls = |name: &str, count: u64| format!("cfn={name}\ncalls={count} 12\n0 7\n");
+        let text = format!("fn=_RNvCsa_1x1f\n{}{}", calls("_RNvCsa_1x1g", 600), calls("_RNvCsa_1x1h", 999));
+        let text = format!("{text}fn=_RNvCsa_1x1h\n{}{}", calls("_RNvCsa_1x1g", 400), calls("malloc", 5_000));
+        assert_eq!(often(&text, 1_000).into_iter().collect::<Vec<_>>(), ["_RNv*1x1g"]);
     }
 
     #[test]

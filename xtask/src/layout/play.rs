@@ -8,10 +8,13 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 
-use super::names::patterns;
+use super::names::{often, patterns};
 
 /// A run takes seconds. Lower stops one on a busy machine, higher makes a hang look like work.
 const RUN_LIMIT_SECONDS: &str = "120";
+
+/// How many round trips.
+const SAMPLES: &str = "1000";
 
 const OPTIONS: &[(&str, &str)] = &[
     ("--transport", "udp"),
@@ -27,7 +30,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("--size", "64"),
     ("--loan", "no"),
     ("--warmup", "10"),
-    ("--count", "1000"),
+    ("--count", SAMPLES),
     ("--duration-ms", "0"),
     ("--period-ns", "0"),
     ("--remotes", "1"),
@@ -55,8 +58,15 @@ pub fn alone(valgrind: &Path, program: &Path) -> Result<BTreeSet<String>, String
     role.functions()
 }
 
+/// What runs.
+pub struct Ran {
+    pub functions: BTreeSet<String>,
+    /// Of these, what runs for each sample, or at least for every other one: a wait may find two.
+    pub for_each: BTreeSet<String>,
+}
+
 /// What runs in two that find each other and exchange samples.
-pub fn with_peer(valgrind: &Path, program: &Path) -> Result<BTreeSet<String>, String> {
+pub fn with_peer(valgrind: &Path, program: &Path) -> Result<Ran, String> {
     let mut pong = Role::start(valgrind, program, "pong")?;
     let mut ping = Role::start(valgrind, program, "ping")?;
     pong.event()?;
@@ -65,7 +75,12 @@ pub fn with_peer(valgrind: &Path, program: &Path) -> Result<BTreeSet<String>, St
     }
     pong.say("end")?;
     pong.event()?;
-    Ok(&ping.functions()? | &pong.functions()?)
+    let (ping, pong) = (ping.counted()?, pong.counted()?);
+    let samples: u64 = SAMPLES.parse().map_err(|error| format!("{SAMPLES}: {error}"))?;
+    Ok(Ran {
+        functions: &patterns(&ping) | &patterns(&pong),
+        for_each: &often(&ping, samples / 2) | &often(&pong, samples / 2),
+    })
 }
 
 /// A running adapter. It goes when its input ends, thus when this is dropped, whatever it is doing.
@@ -122,14 +137,20 @@ impl Role {
         if is_told { self.functions() } else { Err(format!("kill: {} does not end", self.name)) }
     }
 
-    /// Waits for its end, and reads what ran.
-    fn functions(mut self) -> Result<BTreeSet<String>, String> {
+    /// The same at its end.
+    fn functions(self) -> Result<BTreeSet<String>, String> {
+        let (name, text) = (self.name, self.counted()?);
+        let found = patterns(&text);
+        if found.is_empty() { Err(format!("{name}: callgrind names no function of ours")) } else { Ok(found) }
+    }
+
+    /// Waits for its end, and reads what callgrind has counted.
+    fn counted(mut self) -> Result<String, String> {
         drop(self.input);
         self.child.wait().map_err(|error| format!("{}: {error}", self.name))?;
         let path = self.counted.display();
         let text = fs::read_to_string(&self.counted).map_err(|error| format!("{path}: {error}"))?;
         let _ = fs::remove_file(&self.counted);
-        let found = patterns(&text);
-        if found.is_empty() { Err(format!("{path}: it names no function of ours")) } else { Ok(found) }
+        Ok(text)
     }
 }
