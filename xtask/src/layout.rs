@@ -28,19 +28,25 @@ pub fn write(root: &Path) -> Result<bool, String> {
     let program = build(root, PACKAGE)?;
     let begun = play::begun(&valgrind()?, &program)?;
     let alone = &play::alone(&valgrind()?, &program)? - &begun;
-    let play::Ran { functions, for_each } = play::with_peer(&valgrind()?, &program)?;
-    let with_peer = &(&functions - &begun) - &alone;
-    let groups = [&for_each, &begun, &alone, &with_peer].map(|group| group - &for_each);
-    let groups = [&for_each, &groups[1], &groups[2], &groups[3]];
+    let mut for_each = BTreeSet::new();
+    let mut with_peer = BTreeSet::new();
+    for transport in ["udp", "shm"] {
+        let ran = play::with_peer(&valgrind()?, &program, transport)?;
+        for_each.extend(ran.for_each);
+        with_peer.extend(ran.functions);
+    }
+    let with_peer = &(&with_peer - &begun) - &alone;
+    let [begun, alone, with_peer] = [&begun, &alone, &with_peer].map(|group| group - &for_each);
     let path = root.join(FILE);
-    fs::write(&path, script(&groups)).map_err(|error| format!("{}: {error}", path.display()))?;
+    fs::write(&path, script(&[&for_each, &begun, &alone, &with_peer]))
+        .map_err(|error| format!("{}: {error}", path.display()))?;
     println!(
         "layout: {FILE} has {} functions that run for each sample, {} more that run until there is a participant, {} more \
          that run alone, {} more with a peer",
         for_each.len(),
-        groups[1].len(),
-        groups[2].len(),
-        groups[3].len()
+        begun.len(),
+        alone.len(),
+        with_peer.len()
     );
     Ok(true)
 }

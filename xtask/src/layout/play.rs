@@ -17,7 +17,6 @@ const RUN_LIMIT_SECONDS: &str = "120";
 const SAMPLES: &str = "1000";
 
 const OPTIONS: &[(&str, &str)] = &[
-    ("--transport", "udp"),
     ("--domain", "200"),
     ("--interface", "lo"),
     ("--address", "127.0.0.1"),
@@ -40,7 +39,7 @@ const OPTIONS: &[(&str, &str)] = &[
 
 /// What runs in a process until it has a participant.
 pub fn begun(valgrind: &Path, program: &Path) -> Result<BTreeSet<String>, String> {
-    let mut role = Role::start(valgrind, program, "entities")?;
+    let mut role = Role::start(valgrind, program, ("entities", "udp"))?;
     role.event()?;
     role.say("go")?;
     match role.event()?.as_str() {
@@ -51,7 +50,7 @@ pub fn begun(valgrind: &Path, program: &Path) -> Result<BTreeSet<String>, String
 
 /// What runs in a process whose participant, writers and readers have no peer.
 pub fn alone(valgrind: &Path, program: &Path) -> Result<BTreeSet<String>, String> {
-    let mut role = Role::start(valgrind, program, "entities")?;
+    let mut role = Role::start(valgrind, program, ("entities", "udp"))?;
     while role.event()? != "done" {
         role.say("go")?;
     }
@@ -65,10 +64,10 @@ pub struct Ran {
     pub for_each: BTreeSet<String>,
 }
 
-/// What runs in two that find each other and exchange samples.
-pub fn with_peer(valgrind: &Path, program: &Path) -> Result<Ran, String> {
-    let mut pong = Role::start(valgrind, program, "pong")?;
-    let mut ping = Role::start(valgrind, program, "ping")?;
+/// What runs in two that find each other and exchange samples by this transport.
+pub fn with_peer(valgrind: &Path, program: &Path, transport: &'static str) -> Result<Ran, String> {
+    let mut pong = Role::start(valgrind, program, ("pong", transport))?;
+    let mut ping = Role::start(valgrind, program, ("ping", transport))?;
     pong.event()?;
     while ping.event()? != "done" {
         ping.say("go")?;
@@ -93,7 +92,11 @@ struct Role {
 }
 
 impl Role {
-    fn start(valgrind: &Path, program: &Path, name: &'static str) -> Result<Role, String> {
+    fn start(
+        valgrind: &Path,
+        program: &Path,
+        (name, transport): (&'static str, &str),
+    ) -> Result<Role, String> {
         let counted = program.with_file_name(format!("layout-{name}.callgrind"));
         let mut file = std::ffi::OsString::from("--callgrind-out-file=");
         file.push(&counted);
@@ -103,6 +106,7 @@ impl Role {
             .arg(valgrind)
             .args(["--quiet", "--tool=callgrind"]);
         command.args(["--demangle=no", "--compress-strings=no"]).arg(file).arg(program).arg(name);
+        command.args(["--transport", transport]);
         command.args(OPTIONS.iter().flat_map(|(key, value)| [key, value]));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| format!("timeout: {error}"))?;
