@@ -404,7 +404,9 @@ impl Participant {
             if shows_life(proxy, heartbeat) {
                 rx.hear(now, reader.index, proxy);
             }
-            if proxy.history_until.is_some() && heartbeat.reader_id != EntityId::UNKNOWN {
+            // One that only says that the writer is alive may overtake history.
+            let is_its_end = || heartbeat.reader_id != EntityId::UNKNOWN && !heartbeat.liveliness_flag;
+            if proxy.history_until.is_some() && is_its_end() {
                 proxy.end_history(heartbeat.last_sn);
                 rx.note(Event::HistoryReceived { reader: reader.index, writer });
             }
