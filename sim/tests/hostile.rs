@@ -153,6 +153,37 @@ fn a_count_far_ahead_silences_no_reader_for_good() {
     }
 }
 
+#[test]
+fn a_count_far_ahead_silences_no_writer_for_good() {
+    let mut pair = Pair::new(1);
+    let limits = ResourceLimits { max_samples: Some(20), ..ResourceLimits::default() };
+    pair.reader(Qos::default().reliable().keep_all());
+    pair.writer(Qos::default().reliable().keep_all().resource_limits(limits));
+    pair.run_until_matched();
+    (0..10).for_each(|_| _ = pair.write(1, 10).unwrap());
+    pair.run_for(Duration::from_secs(1));
+    let heartbeat = Heartbeat {
+        reader_id: EntityId::UNKNOWN,
+        writer_id: pair.writers[0].guid.entity,
+        first_sn: SequenceNumber(1),
+        last_sn: SequenceNumber(10),
+        count: 1 << 30,
+        final_flag: true,
+        liveliness_flag: false,
+        group_info: None,
+    };
+    forge(&mut pair, Pair::WRITER, |out| heartbeat.write(out, Endian::Little));
+    pair.run_for(Duration::from_millis(1));
+    let goes_on = pair.run_until(Duration::from_secs(2), |pair| {
+        while pair.writers[0].written < 1_000 && pair.write(1, 10).is_ok() {}
+        pair.writers[0].written == 1_000
+    });
+    assert!(goes_on, "{} written", pair.writers[0].written);
+    pair.run_for(Duration::from_secs(1));
+    assert!(pair.is_acknowledged(0));
+    assert_eq!(pair.take_numbers(), Vec::from_iter(1..=1_000));
+}
+
 /// The reader's side seems to forget the writer's side: how much of what it is told of its endpoints it has, in turn.
 fn forget_and_learn(pair: &mut Pair, times: i32) {
     for n in 0..2 * times {

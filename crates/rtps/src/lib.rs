@@ -28,6 +28,7 @@ mod answers;
 mod beside;
 #[cfg(test)]
 mod beside_tests;
+mod count;
 mod counters;
 pub mod discovery;
 mod event;

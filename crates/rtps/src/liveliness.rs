@@ -282,7 +282,7 @@ impl Participant {
     /// Tells the readers of a manual writer that it is alive, once however often it is said before that leaves.
     fn say_alive(&mut self, now: Time, index: WriterIndex) {
         let Some(writer) = self.writers.get_mut(index.0) else { return };
-        writer.manual.told_at = Some(now);
+        (writer.manual.told_at, writer.manual.left) = (Some(now), None);
         if !std::mem::replace(&mut writer.manual.is_queued, true) {
             self.schedule.push(TxClass::Liveliness, 0, Work::Liveliness(index));
         }

@@ -28,7 +28,8 @@ const SENTINEL: usize = 4;
 /// More than the headers around a payload take: RTPS header 20, INFO_TS 12, DATA 24, inline QoS up to 60, padding 3,
 /// or 17 behind a key, which is short.
 const HEADROOM: usize = 128;
-/// Bytes of a HEARTBEAT, and at most of a submessage with a set of numbers.
+/// Bytes of INFO_DST, of a HEARTBEAT, and at most of a submessage with a set of numbers.
+pub const DIRECTED: usize = 16;
 pub const HEARTBEAT: usize = 32;
 pub const NUMBERS: usize = 80;
 

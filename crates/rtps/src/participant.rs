@@ -704,12 +704,12 @@ fn acknowledge(
     })
 }
 
-/// Says that a writer is alive, which is all there is to it.
+/// Says that a writer is alive. Returns whether all are told.
 fn tell_alive(tx: &mut Tx<'_>, writers: &mut Table<Writer>, index: WriterIndex) -> bool {
-    if let Some(writer) = writers.get_mut(index.0) {
-        writer.send_liveliness(tx);
-    }
-    true
+    writers.get_mut(index.0).is_none_or(|writer| {
+        writer.manual.is_queued = !writer.send_liveliness(tx);
+        !writer.manual.is_queued
+    })
 }
 
 /// Sends a writer's fresh changes. Returns whether all are out.

@@ -5,9 +5,10 @@ use std::net::Ipv4Addr;
 use taut_base::{Duration, Guid, GuidPrefix, InstanceHandle, Locator, SequenceNumber, Time};
 use taut_mem::Bytes;
 use taut_port::{Frame, Loopback, Port, Traffic};
-use taut_qos::{EndpointQos, History, Liveliness, LivelinessKind, ReliabilityKind};
+use taut_qos::{EndpointQos, History, Liveliness, LivelinessKind, ReliabilityKind, compare_partitions};
 use taut_wire::{Header, Submessage, Submessages};
 
+use crate::discovery::Refusal;
 use crate::history_cache::ChangeKind;
 use crate::timers::Timer;
 use crate::writer::NewChange;
@@ -283,6 +284,36 @@ fn an_endpoint_of_its_own_is_matched_and_parted_in_steps() {
 }
 
 /// Who learns of it says at once what it has for it, and some of that once.
+#[test]
+fn endpoints_of_its_own_that_do_not_match_are_compared_once() {
+    let mut participant = Participant::new(Config::at(GuidPrefix([1; 12]), Locator::INVALID));
+    let (mut of_reader, mut of_writer) = (endpoint(), endpoint());
+    of_reader.qos.partition = vec!["plant/*".into()];
+    of_writer.qos.partition = vec!["office/hall".into()];
+    let mut cost = 0;
+    assert_eq!(
+        compare_partitions(&of_writer.qos.partition, &of_reader.qos.partition, &mut cost),
+        Some(false)
+    );
+    let reader = participant.create_reader(Time(0), of_reader, &mut Nowhere);
+    let writer = participant.create_writer(Time(0), of_writer, &mut Nowhere);
+    assert!(!participant.is_matching());
+    let refusals = participant.database().refusals();
+    let here = |why: &Refusal| match why {
+        Refusal::Partition { local, remote } => [local.guid, remote.guid],
+        why => panic!("{why}"),
+    };
+    let mut refused: Vec<_> = refusals.map(|(local, remote, why)| (local, remote, here(why))).collect();
+    refused.sort();
+    let (reader, writer) =
+        (participant.reader(reader).unwrap().guid, participant.writer(writer).unwrap().guid);
+    let mut each = [(reader.entity, writer, [reader, writer]), (writer.entity, reader, [writer, reader])];
+    each.sort();
+    assert_eq!(refused, each);
+    assert!(cost > 0);
+    assert_eq!(participant.compared, cost);
+}
+
 #[test]
 fn an_endpoint_of_its_own_is_announced_when_it_can_hear_all_that_it_matches() {
     let mut both = Both::new();

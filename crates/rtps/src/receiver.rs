@@ -149,7 +149,7 @@ impl Participant {
                 self.on_announcement_frag(now, source, &frag, frame.traffic);
             }
             Submessage::DataFrag(frag) => self.on_data_frag(now, source, &frag, frame, sink),
-            Submessage::HeartbeatFrag(heartbeat) => self.on_heartbeat_frag(source, &heartbeat),
+            Submessage::HeartbeatFrag(heartbeat) => self.on_heartbeat_frag(now, source, &heartbeat),
             Submessage::Gap(gap) => self.on_gap(now, source, &gap, sink),
             Submessage::NackFrag(nack_frag) => self.on_nack_frag(now, source, &nack_frag),
             // They went straight.
@@ -404,7 +404,9 @@ impl Participant {
             if shows_life(proxy, heartbeat) {
                 rx.hear(now, reader.index, proxy);
             }
-            if proxy.history_until.is_some() && heartbeat.reader_id != EntityId::UNKNOWN {
+            // One that only says that the writer is alive may overtake history.
+            let is_its_end = || heartbeat.reader_id != EntityId::UNKNOWN && !heartbeat.liveliness_flag;
+            if proxy.history_until.is_some() && is_its_end() {
                 proxy.end_history(heartbeat.last_sn);
                 rx.note(Event::HistoryReceived { reader: reader.index, writer });
             }
@@ -451,11 +453,12 @@ impl Participant {
         is_abreast
     }
 
-    fn on_heartbeat_frag(&mut self, source: &Source<'_>, heartbeat: &HeartbeatFrag) {
+    fn on_heartbeat_frag(&mut self, now: Time, source: &Source<'_>, heartbeat: &HeartbeatFrag) {
         let writer = Guid::new(source.prefix, heartbeat.writer_id);
         self.for_each_reader(writer, heartbeat.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
-            if proxy.on_heartbeat_frag(heartbeat.writer_sn, heartbeat.last_fragment_num, heartbeat.count) {
+            let fragment = (heartbeat.writer_sn, heartbeat.last_fragment_num);
+            if proxy.on_heartbeat_frag(now, fragment, heartbeat.count) {
                 reader.queue_ack(writer);
                 rx.woken.push(reader.index);
             }

@@ -3,15 +3,17 @@
 use std::net::Ipv4Addr;
 use std::time::Instant;
 
-use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time, VendorId};
+use taut_base::{
+    Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet, Time, VendorId,
+};
 use taut_mem::Bytes;
 use taut_port::{Frame, Loopback, Traffic};
-use taut_qos::{EndpointQos, History, ReliabilityKind};
+use taut_qos::{EndpointQos, History, LivelinessKind, ReliabilityKind};
 use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
 use taut_rtps::{
     Config, EndpointConfig, Event, Offer, Participant, Reader, ReaderIndex, Sink, TxClass, limits,
 };
-use taut_wire::{DataHeader, Endian, PayloadKind, write_message_header};
+use taut_wire::{AckNack, DataHeader, Endian, PayloadKind, write_message_header};
 
 /// The lease of the other participant.
 const LEASE: Duration = Duration::from_secs(10);
@@ -54,7 +56,8 @@ fn announcement_from(address: Locator) -> Frame {
         vendor_id: VendorId([1, 127]),
         metatraffic_unicast: vec![address],
         default_unicast: vec![address],
-        builtin_endpoints: builtin_endpoint::PUBLICATIONS_ANNOUNCER,
+        builtin_endpoints: builtin_endpoint::PUBLICATIONS_ANNOUNCER
+            | builtin_endpoint::SUBSCRIPTIONS_ANNOUNCER,
         lease_duration: LEASE,
         ..ParticipantData::default()
     };
@@ -76,6 +79,20 @@ fn publication(key: u32) -> Frame {
     let mut payload = Vec::new();
     EndpointData::of(guid, &topic(key), "Type", EndpointQos::default_writer()).write(&mut payload);
     change(EntityId::SEDP_PUBLICATIONS_WRITER, key.into(), &payload)
+}
+
+/// The other participant tells of one of its readers, all of one topic, each at an address of its own.
+fn subscription(key: u32, qos: EndpointQos) -> Frame {
+    let guid = Guid::new(OTHER, EntityId::user(key, false, false));
+    let mut payload = Vec::new();
+    let mut data = EndpointData::of(guid, &topic(0), "Type", qos);
+    data.unicast_locators = vec![address_of(key)];
+    data.write(&mut payload);
+    change(EntityId::SEDP_SUBSCRIPTIONS_WRITER, key.into(), &payload)
+}
+
+fn address_of(key: u32) -> Locator {
+    Locator::udp_v4(Ipv4Addr::LOCALHOST, 8_000 + key as u16)
 }
 
 /// One that has as many readers as the other one writers, each of a topic of its own.
@@ -290,4 +307,54 @@ fn announcements_to_many_go_out_within_the_budget() {
     participant.poll_transmit(next, &mut Loopback::new(), TxClass::Discovery, BUDGET);
     participant.leave();
     assert_eq!(announce(&mut participant, next), everybody);
+}
+
+/// One of many readers has not answered its greeting, so that all are told apart.
+#[test]
+fn that_a_writer_is_alive_goes_out_within_the_budget_and_to_all_each_time() {
+    const READERS: u32 = 200;
+    const BUDGET: usize = 8;
+    let mut participant = participant(Vec::new());
+    let mut qos = EndpointQos::default_writer();
+    qos.reliability.kind = ReliabilityKind::Reliable;
+    qos.liveliness.kind = LivelinessKind::ManualByTopic;
+    let (topic_name, type_name) = (topic(0), "Type".into());
+    let history = History::KeepLast(1);
+    let endpoint = EndpointConfig { topic_name, type_name, keyed: false, qos, history, max_samples: None };
+    let index = participant.create_writer(Time(0), endpoint, &mut Nowhere);
+    let writer_id = participant.writer(index).unwrap().guid.entity;
+    participant.on_frame(Time(0), &announcement(), &mut Nowhere);
+    let mut qos = EndpointQos::default_reader();
+    qos.reliability.kind = ReliabilityKind::Reliable;
+    for key in 1..=READERS {
+        participant.on_frame(Time(0), &subscription(key, qos.clone()), &mut Nowhere);
+    }
+    while participant.on_timeout(Time(0), usize::MAX) > 0 {}
+    for key in (1..=READERS).filter(|key| *key != READERS / 2) {
+        let reader_id = EntityId::user(key, false, false);
+        let reader_sn_state = SequenceNumberSet::new(SequenceNumber::FIRST);
+        let mut message = Vec::new();
+        write_message_header(&mut message, OTHER);
+        AckNack { reader_id, writer_id, reader_sn_state, count: 1, final_flag: true }
+            .write(&mut message, Endian::Little);
+        let answer = Frame { source: ADDRESS, traffic: Traffic::User, bytes: Bytes::from(message) };
+        participant.on_frame(Time(0), &answer, &mut Nowhere);
+    }
+    participant.poll_transmit(Time(0), &mut Loopback::new(), TxClass::Discovery, usize::MAX);
+    let mut told = Vec::new();
+    let step = |participant: &mut Participant, told: &mut Vec<Locator>| {
+        let mut port = Loopback::new();
+        let progress = participant.poll_transmit(Time(0), &mut port, TxClass::Liveliness, BUDGET);
+        assert!(progress.calls <= BUDGET, "{progress:?}");
+        told.extend(std::iter::from_fn(|| port.take()).map(|(to, _)| to));
+        progress.more
+    };
+    participant.assert_liveliness(Time(0), index);
+    assert!((0..2).all(|_| step(&mut participant, &mut told)));
+    assert_eq!(told.len(), 2 * BUDGET);
+    // It says so again before all have heard it: each hears it once more, and the others first.
+    participant.assert_liveliness(Time(0), index);
+    while step(&mut participant, &mut told) {}
+    let all: Vec<Locator> = (1..=READERS).map(address_of).collect();
+    assert_eq!(told, [&all[..], &all[..2 * BUDGET]].concat());
 }

@@ -29,18 +29,15 @@ const ASKED_FROM_ZERO: [VendorId; 2] = [VendorId::FAST_DDS, VendorId::CONNEXT];
 /// as no writer of this side does. Others may take it.
 const NEEDS_NO_POSITIVE_ACKS: VendorId = VendorId::FAST_DDS;
 
-/// May a writer and a reader of one topic talk to each other? Adds to `compared` what PARTITION has cost.
+/// May a writer and a reader of one topic talk to each other? Adds to `compared` what PARTITION has cost. *Errors*: why not, as
+/// the writer's participant sees it.
 fn check(
     writer: &Arc<EndpointData>,
     reader: &Arc<EndpointData>,
-    local_is_writer: bool,
     compared: &mut usize,
 ) -> Result<(), Refusal> {
-    fn ours_first<T>(local_is_writer: bool, writer: T, reader: T) -> (T, T) {
-        if local_is_writer { (writer, reader) } else { (reader, writer) }
-    }
     if writer.type_name != reader.type_name {
-        let (local, remote) = ours_first(local_is_writer, writer.type_name.clone(), reader.type_name.clone());
+        let (local, remote) = (writer.type_name.clone(), reader.type_name.clone());
         return Err(Refusal::Type { local, remote });
     }
     if writer.guid.entity.is_keyed() != reader.guid.entity.is_keyed() {
@@ -49,8 +46,7 @@ fn check(
     match compare_partitions(&writer.qos.partition, &reader.qos.partition, compared) {
         Some(true) => {}
         Some(false) => {
-            let (local, remote) = ours_first(local_is_writer, Arc::clone(writer), Arc::clone(reader));
-            return Err(Refusal::Partition { local, remote });
+            return Err(Refusal::Partition { local: Arc::clone(writer), remote: Arc::clone(reader) });
         }
         None => return Err(Refusal::PartitionTooLong),
     }
@@ -206,9 +202,9 @@ impl Participant {
         }
         let verdict = match kind {
             LocalKind::Writer(_) => {
-                check(&data, &theirs, true, &mut self.compared).and_then(|()| self.check_acks(&theirs))
+                check(&data, &theirs, &mut self.compared).and_then(|()| self.check_acks(&theirs))
             }
-            LocalKind::Reader(_) => check(&theirs, &data, false, &mut self.compared),
+            LocalKind::Reader(_) => check(&theirs, &data, &mut self.compared).map_err(Refusal::seen_there),
         };
         let matched = self.database.matches.contains(local, remote);
         match (verdict, matched) {
@@ -405,11 +401,10 @@ impl Participant {
         let (Some(w), Some(r)) = (there(&writer), there(&reader)) else { return };
         let (Some(writer_index), Some(reader_index)) = (w.kind.writer(), r.kind.reader()) else { return };
         let (writer_data, reader_data) = (Arc::clone(&w.data), Arc::clone(&r.data));
-        if let Err(refusal) = check(&writer_data, &reader_data, true, &mut self.compared) {
-            self.refuse(LocalKind::Writer(writer_index), &writer_data, &reader_data, refusal);
-            if let Err(refusal) = check(&writer_data, &reader_data, false, &mut self.compared) {
-                self.refuse(LocalKind::Reader(reader_index), &reader_data, &writer_data, refusal);
-            }
+        if let Err(refusal) = check(&writer_data, &reader_data, &mut self.compared) {
+            self.refuse(LocalKind::Writer(writer_index), &writer_data, &reader_data, refusal.clone());
+            let refusal = refusal.seen_there();
+            self.refuse(LocalKind::Reader(reader_index), &reader_data, &writer_data, refusal);
             return;
         }
         self.database.matches.insert(writer, reader_data.guid);

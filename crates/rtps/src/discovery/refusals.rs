@@ -44,6 +44,17 @@ pub enum Refusal {
     Qos(Vec<Incompatibility>),
 }
 
+impl Refusal {
+    /// The same as the other endpoint sees it.
+    pub(super) fn seen_there(self) -> Refusal {
+        match self {
+            Refusal::Type { local: remote, remote: local } => Refusal::Type { local, remote },
+            Refusal::Partition { local: remote, remote: local } => Refusal::Partition { local, remote },
+            of_both => of_both,
+        }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -20,7 +20,6 @@ use crate::recent::RecentMap;
 use crate::{ReaderIndex, WriterIndex};
 
 pub use reassembly::{Assembly, FragmentInfo, Said};
-pub(crate) use writer_proxy::is_newer;
 pub use writer_proxy::{Offer, WriterProxy};
 
 /// One reader.
@@ -515,6 +514,40 @@ mod tests {
         assert_eq!(send(&mut reader, Time(0)), 1);
         arrives(&mut reader, Time(0), 5);
         assert!(!is_abreast(&mut reader, 3, 8, true), "5 waits for 4");
+    }
+
+    #[test]
+    fn a_count_far_ahead_is_forgotten_but_for_who_has_started_again() {
+        for entity in [WRITER.entity, EntityId::SEDP_PUBLICATIONS_WRITER] {
+            let mut reader = reader();
+            [1, 2, 3].into_iter().for_each(|number| arrives(&mut reader, Time(0), number));
+            let proxy = proxy(&mut reader);
+            proxy.guid.entity = entity;
+            let mut is_heard = |n, count, last| {
+                let heartbeat =
+                    Heartbeat { writer_id: entity, last_sn: SequenceNumber(last), count, ..heartbeat() };
+                proxy.ack_due = false;
+                proxy.on_heartbeat(Time(0) + limits::RESTART_AFTER.times(n), &heartbeat, &mut |_| {});
+                proxy.ack_due
+            };
+            assert!(is_heard(0, 1 << 30, 3) && !is_heard(0, 2, 3));
+            // Another life of a built-in writer is found elsewhere.
+            assert_eq!(is_heard(1, 3, 2), !entity.is_builtin());
+            assert!(is_heard(1, 4, 3) && is_heard(1, 5, 3));
+        }
+    }
+
+    #[test]
+    fn a_count_of_fragments_far_ahead_is_forgotten_too() {
+        let mut reader = reader();
+        let mut offers = |now, count| {
+            let proxy = proxy(&mut reader);
+            proxy.assemblies.insert(SequenceNumber(4), assembly(1, 2));
+            proxy.on_heartbeat_frag(now, (SequenceNumber(4), 2), count)
+        };
+        assert!(offers(Time(0), 1) && offers(Time(0), 1 << 30) && !offers(Time(0), 2));
+        let later = Time(0) + limits::RESTART_AFTER;
+        assert!(offers(later, 3) && offers(later, 4));
     }
 
     /// Before anything has arrived, too: what the writer has dropped since it said that it had nothing is lost.

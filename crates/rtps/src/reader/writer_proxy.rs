@@ -14,6 +14,7 @@ use super::reassembly::{Assembly, FragmentInfo};
 use super::waiting::Waiting;
 use crate::anatomy::Clock;
 use crate::answers::Answers;
+use crate::count::Count;
 use crate::history_cache::CacheChange;
 use crate::intervals::IntervalSet;
 use crate::limits;
@@ -72,8 +73,8 @@ pub struct WriterProxy {
     /// The last of them that has come another way than the protocol. Its writer may have it no longer.
     last_put_back: SequenceNumber,
     irrelevant: IntervalSet,
-    heartbeat_count: Option<i32>,
-    heartbeat_frag_count: Option<i32>,
+    heartbeat_count: Count,
+    heartbeat_frag_count: Count,
     asked_until: SequenceNumber,
     asked: u32,
     asked_at: Option<Time>,
@@ -122,8 +123,8 @@ impl WriterProxy {
             pending: Waiting::default(),
             last_put_back: SequenceNumber::ZERO,
             irrelevant: IntervalSet::new(limits::GAP_INTERVALS),
-            heartbeat_count: None,
-            heartbeat_frag_count: None,
+            heartbeat_count: Count::default(),
+            heartbeat_frag_count: Count::default(),
             asked_until: SequenceNumber::ZERO,
             asked: 0,
             asked_at: None,
@@ -143,7 +144,7 @@ impl WriterProxy {
     #[cold]
     pub fn has_restarted(&mut self, now: Time, heartbeat: &Heartbeat) -> bool {
         if heartbeat.last_sn.next() >= self.next {
-            if self.heartbeat_count.is_none_or(|last| heartbeat.count.wrapping_sub(last) > 0) {
+            if self.heartbeat_count.is_new(heartbeat.count) {
                 self.doubted = None;
             }
             return false;
@@ -151,6 +152,14 @@ impl WriterProxy {
         let doubted = self.doubted.filter(|(_, next)| *next == self.next);
         let (since, _) = *self.doubted.insert(doubted.unwrap_or((now, self.next)));
         now.since(since) >= limits::RESTART_AFTER
+    }
+
+    /// A heartbeat has an old count. Is it [believed](Count::begins_anew) all the same? One of a built-in writer that has
+    /// written less than has come is of one that [has started again](WriterProxy::has_restarted), or is old.
+    #[cold]
+    fn counts_anew(&mut self, now: Time, heartbeat: &Heartbeat) -> bool {
+        let has_less = heartbeat.last_sn.next() < self.next;
+        !(has_less && self.guid.entity.is_builtin()) && self.heartbeat_count.begins_anew(now, heartbeat.count)
     }
 
     /// Has this number been delivered, refused as lost, or does it wait already?
@@ -433,14 +442,14 @@ impl WriterProxy {
     /// that is all that [`WriterProxy::on_heartbeat`] would do.
     #[inline]
     pub fn is_abreast(&mut self, heartbeat: &Heartbeat) -> bool {
-        let is_new = self.heartbeat_count.is_some_and(|last| heartbeat.count.wrapping_sub(last) > 0);
+        let is_new = self.heartbeat_count.last.is_some_and(|last| heartbeat.count.wrapping_sub(last) > 0);
         let asks_nothing = heartbeat.final_flag && self.reliable && !self.ack_due;
         let begins_nothing =
             !self.held && (!self.awaits_greeting || heartbeat.reader_id == EntityId::UNKNOWN);
         let has_all = heartbeat.last_sn < self.next && !self.has_waiting() && self.assemblies.is_empty();
         let is_abreast = is_new && asks_nothing && begins_nothing && has_all;
         if is_abreast {
-            self.heartbeat_count = Some(heartbeat.count);
+            self.heartbeat_count.last = Some(heartbeat.count);
             self.last_available = heartbeat.last_sn;
             if heartbeat.reader_id != EntityId::UNKNOWN && self.timed_from.is_none() {
                 self.asked = 0;
@@ -457,7 +466,8 @@ impl WriterProxy {
         }
         let is_first = !self.has_heard();
         // RTPS 2.5 §8.4.15.7: a count that does not rise marks a duplicate.
-        if !is_newer(heartbeat.count, &mut self.heartbeat_count) || !self.reliable {
+        let is_news = self.heartbeat_count.rises(heartbeat.count) || self.counts_anew(now, heartbeat);
+        if !is_news || !self.reliable {
             return 0;
         }
         // The writer knows best what it has: an earlier message that said more was not its own.
@@ -558,8 +568,13 @@ impl WriterProxy {
 
     /// A HEARTBEAT_FRAG has arrived: the fragments up to `last` are there to be had. Is a NACK_FRAG
     /// to be sent?
-    pub fn on_heartbeat_frag(&mut self, number: SequenceNumber, last: FragmentNumber, count: i32) -> bool {
-        if !is_newer(count, &mut self.heartbeat_frag_count) || !self.reliable {
+    pub fn on_heartbeat_frag(
+        &mut self,
+        now: Time,
+        (number, last): (SequenceNumber, FragmentNumber),
+        count: i32,
+    ) -> bool {
+        if !self.heartbeat_frag_count.is_news(now, count) || !self.reliable {
             return false;
         }
         self.assemblies.get_mut(&number).is_some_and(|assembly| assembly.offer(last))
@@ -742,7 +757,7 @@ impl WriterProxy {
 
     /// Has a HEARTBEAT of it arrived?
     pub fn has_heard(&self) -> bool {
-        self.heartbeat_count.is_some()
+        self.heartbeat_count.last.is_some()
     }
 
     /// All below `next` has come through the lane.
@@ -774,13 +789,4 @@ impl WriterProxy {
     pub fn next_expected(&self) -> SequenceNumber {
         self.next
     }
-}
-
-/// Is `count` later than the last one, in the arithmetic of a counter that wraps? Remembers it.
-pub(crate) fn is_newer(count: i32, last: &mut Option<i32>) -> bool {
-    let newer = last.is_none_or(|last| count.wrapping_sub(last) > 0);
-    if newer {
-        *last = Some(count);
-    }
-    newer
 }

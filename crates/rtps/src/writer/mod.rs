@@ -15,6 +15,7 @@ mod large;
 mod late_joiner;
 mod lifespan;
 mod link;
+mod liveliness;
 mod pacing;
 mod path;
 mod proxies;
@@ -56,6 +57,7 @@ use window::Window;
 pub use lag::{Lag, Lagging, Limit};
 pub use lane::LocalReader;
 pub use link::Link;
+pub use liveliness::Manual;
 pub(crate) use reader_proxy::FragmentJob;
 pub use reader_proxy::{Owed, ReaderProxy};
 pub use route::MulticastChoice;
@@ -112,17 +114,6 @@ pub enum Acknowledged {
     Less,
     /// What only one would send that has started again under its old name.
     Anew,
-}
-
-/// A writer's promise to say that it is alive: DCPS 1.4 §2.2.3.11, the manual kinds.
-#[derive(Default)]
-pub struct Manual {
-    /// It is broken, and that is known.
-    pub is_lost: bool,
-    /// When the readers were told last that it is kept, if they were.
-    pub told_at: Option<Time>,
-    /// That is in the schedule.
-    pub is_queued: bool,
 }
 
 /// One writer.

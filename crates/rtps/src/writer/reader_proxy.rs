@@ -7,8 +7,8 @@ use taut_base::{FragmentNumber, FragmentNumberSet, Guid, Locator, SequenceNumber
 
 use super::joiners::Joining;
 use super::window::{Pace, Place};
+use crate::count::Count;
 use crate::limits;
-use crate::reader::is_newer;
 
 /// What a writer keeps about one matched reader in another participant.
 pub struct ReaderProxy {
@@ -56,14 +56,11 @@ pub struct ReaderProxy {
     pub(super) asked: Option<(Time, bool)>,
     /// Changes and fragments that were sent to it alone.
     pub sent_again: u64,
-    acknack_count: Option<i32>,
+    acknack_count: Count,
     /// Since when nothing has come of it but old counts that acknowledge less than it has.
     doubted: Option<Time>,
     repeated_at: Option<Time>,
-    nack_frag_count: Option<i32>,
-    /// The same doubt of each of the two counts, whatever comes with them.
-    acknack_doubt: Doubt,
-    nack_frag_doubt: Doubt,
+    nack_frag_count: Count,
     /// Of the first change that is not acknowledged: which, and up to which fragment it is there.
     fragments_acked: (SequenceNumber, FragmentNumber),
     pub(super) pace: Pace,
@@ -80,21 +77,6 @@ pub struct ReaderProxy {
     pub(super) offer_heard: (SequenceNumber, FragmentNumber),
     /// How often in a row it has not answered where the rest of a change waited for that.
     pub(super) silent: u32,
-}
-
-/// Since when nothing has come but old counts, and the last one before that was new.
-#[derive(Default)]
-struct Doubt(Option<(Time, i32)>);
-
-impl Doubt {
-    /// A count has come that is not newer than `last`. Has it been like that for longer than the network holds back what is
-    /// old? Then it was `last` that was wrong: nobody else's, or damaged.
-    #[cold]
-    fn lasts(&mut self, now: Time, last: i32) -> bool {
-        let known = self.0.filter(|(_, count)| *count == last);
-        let (since, _) = *self.0.insert(known.unwrap_or((now, last)));
-        now.since(since) >= limits::RESTART_AFTER
-    }
 }
 
 /// Changes to be sent (again) to one reader.
@@ -145,12 +127,10 @@ impl ReaderProxy {
             heard: None,
             asked: None,
             sent_again: 0,
-            acknack_count: None,
+            acknack_count: Count::default(),
             doubted: None,
             repeated_at: None,
-            nack_frag_count: None,
-            acknack_doubt: Doubt::default(),
-            nack_frag_doubt: Doubt::default(),
+            nack_frag_count: Count::default(),
             fragments_acked: (SequenceNumber::ZERO, 0),
             pace: Pace::new(),
             missing: 0,
@@ -173,8 +153,7 @@ impl ReaderProxy {
         last: SequenceNumber,
     ) -> bool {
         // A base beyond what was written is a lie, whose count is none either. RTPS 2.5 §8.4.15.7 (duplicates).
-        if set.base() > last.next()
-            || !is_newer(count, &mut self.acknack_count) && !self.counts_anew(now, set, count)
+        if set.base() > last.next() || !self.acknack_count.rises(count) && !self.counts_anew(now, set, count)
         {
             return false;
         }
@@ -202,24 +181,19 @@ impl ReaderProxy {
     /// Is this an ACKNACK of one that has started again under its old name? It counts anew, has less than before, and
     /// has said nothing else for a while: what the network holds back is not that old.
     pub(super) fn has_restarted(&mut self, now: Time, set: &SequenceNumberSet, count: i32) -> bool {
-        if self.acknack_count.is_none_or(|last| count.wrapping_sub(last) > 0) {
+        if self.acknack_count.is_new(count) {
             self.doubted = None;
             return false;
         }
         set.base() <= self.acked && now.since(*self.doubted.get_or_insert(now)) >= limits::RESTART_AFTER
     }
 
-    /// An ACKNACK has an old count. Is it to be believed all the same, as for a while no other has come? Who sends one with a
-    /// count far ahead would silence the reader for good. One of a built-in writer that has less than before is of one that
-    /// [has started again](ReaderProxy::has_restarted), or is old.
+    /// An ACKNACK has an old count. Is it [believed](Count::begins_anew) all the same? One of a built-in writer that has less
+    /// than before is of one that [has started again](ReaderProxy::has_restarted), or is old.
     #[cold]
     fn counts_anew(&mut self, now: Time, set: &SequenceNumberSet, count: i32) -> bool {
-        let Some(last) = self.acknack_count else { return false };
-        if self.guid.entity.is_builtin() && set.base() <= self.acked || !self.acknack_doubt.lasts(now, last) {
-            return false;
-        }
-        self.acknack_count = Some(count);
-        true
+        let has_less = set.base() <= self.acked;
+        !(has_less && self.guid.entity.is_builtin()) && self.acknack_count.begins_anew(now, count)
     }
 
     /// May a question that changes nothing be answered again? Notes that it is.
@@ -233,7 +207,7 @@ impl ReaderProxy {
 
     /// Has an ACKNACK of it arrived before?
     pub fn has_acknowledged(&self) -> bool {
-        self.acknack_count.is_some()
+        self.acknack_count.last.is_some()
     }
 
     /// A NACK_FRAG has arrived, for a change whose fragments before `next` have left; of the set these are `wanted`.
@@ -245,7 +219,7 @@ impl ReaderProxy {
         count: i32,
         next: FragmentNumber,
     ) -> bool {
-        if set.is_empty() || !self.is_news_of_fragments(now, count) {
+        if set.is_empty() || !self.nack_frag_count.is_news(now, count) {
             return false;
         }
         let before = set.base().saturating_sub(1);
@@ -267,17 +241,6 @@ impl ReaderProxy {
             self.owe_fragments(number, Some(asked));
         }
         true
-    }
-
-    /// Has a NACK_FRAG a new count, or one that is [believed](ReaderProxy::counts_anew) all the same?
-    fn is_news_of_fragments(&mut self, now: Time, count: i32) -> bool {
-        let last = self.nack_frag_count;
-        let is_news = is_newer(count, &mut self.nack_frag_count)
-            || last.is_some_and(|last| self.nack_frag_doubt.lasts(now, last));
-        if is_news {
-            self.nack_frag_count = Some(count);
-        }
-        is_news
     }
 
     /// So much is sent to it alone, up to here.

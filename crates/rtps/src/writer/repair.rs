@@ -67,7 +67,7 @@ impl Writer {
     }
 
     /// The same, beside the readers and what several of them were sent again.
-    fn parts(&mut self) -> (Contents<'_>, &mut Proxies, &mut Recent) {
+    pub(super) fn parts(&mut self) -> (Contents<'_>, &mut Proxies, &mut Recent) {
         let Writer { history, kept, paths, proxies, recent, heartbeat_count: count, .. } = self;
         let (calls, sent, off_lane) = (self.calls.as_ref(), self.sent, self.off_lane);
         let writer_id = self.guid.entity;
@@ -139,19 +139,6 @@ impl Writer {
         if let Some(proxy) = proxies.get_mut(&reader).filter(|proxy| proxy.heartbeat_due) {
             tx.message.directed(proxy.guid.prefix);
             contents.tell(tx, proxy);
-            tx.flush(&proxy.unicast);
-        }
-    }
-
-    /// Tells each reader alone that the writer is alive: who has not been greeted is not to hear what there is.
-    #[cold]
-    pub(super) fn send_liveliness_to_each(&mut self, tx: &mut Tx<'_>) {
-        let (mut contents, proxies, _) = self.parts();
-        for proxy in proxies.values() {
-            let mut heartbeat = contents.heartbeat_for(proxy, true);
-            heartbeat.liveliness_flag = true;
-            tx.message.directed(proxy.guid.prefix);
-            tx.message.heartbeat(&heartbeat);
             tx.flush(&proxy.unicast);
         }
     }
@@ -255,7 +242,7 @@ impl Contents<'_> {
     }
 
     /// What there is for one reader.
-    fn heartbeat_for(&mut self, proxy: &ReaderProxy, final_flag: bool) -> Heartbeat {
+    pub(super) fn heartbeat_for(&mut self, proxy: &ReaderProxy, final_flag: bool) -> Heartbeat {
         let mut heartbeat = self.heartbeat(proxy.guid.entity, final_flag, proxy.first_relevant);
         if !proxy.greeted {
             (heartbeat.first_sn, heartbeat.last_sn) = (proxy.first_relevant, proxy.first_relevant.prev());
@@ -573,10 +560,7 @@ mod tests {
     #[test]
     fn that_a_writer_is_alive_tells_who_is_not_greeted_of_no_change() {
         let (mut writer, readers) = matched_with(DurabilityKind::Volatile, [2, 3]);
-        let say = |writer: &mut Writer, tx: &mut Tx<'_>| {
-            writer.send_liveliness(tx);
-            true
-        };
+        let say = Writer::send_liveliness;
         let nothing = SequenceNumberSet::new(SequenceNumber::FIRST);
         writer.on_acknack(Time(0), readers[0], &nothing, 1, true);
         writer.write(Time(0), &mut change()).unwrap();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use taut_base::{Duration, Guid, Locator, SequenceNumber, Time};
 
-use super::Writer;
+use super::{ReaderProxy, Writer};
 use crate::limits;
 
 /// How long a repair is believed to be on its way to a reader that did not ask for it. Below the time after which a
@@ -52,12 +52,19 @@ impl Recent {
     }
 }
 
+impl ReaderProxy {
+    /// The group that reaches it, if a route does by one.
+    pub(super) fn group_in(&self, route: &[Locator]) -> Option<Locator> {
+        let group = self.multicast.first()?;
+        [*group, group.by_all()].into_iter().find(|group| route.contains(group))
+    }
+}
+
 impl Writer {
     /// Where a reader is repaired together with others, if it is, and from which change on all of them may see it:
     /// one that was written before a reader matched is none of its business.
     pub(super) fn repair_group(&self, reader: Guid) -> Option<(Locator, SequenceNumber)> {
-        let group = self.proxies.get(&reader)?.multicast.first()?;
-        let group = [*group, group.by_all()].into_iter().find(|group| self.route.contains(group))?;
+        let group = self.proxies.get(&reader)?.group_in(&self.route)?;
         let from = |greeted: bool, first| if greeted { first } else { SequenceNumber(i64::MAX) };
         let from = self.proxies.values().map(|proxy| from(proxy.greeted, proxy.first_relevant)).max()?;
         Some((group, from))
@@ -68,7 +75,7 @@ impl Writer {
 mod tests {
     use super::*;
     use crate::WriterIndex;
-    use crate::writer::{MulticastChoice, ReaderProxy};
+    use crate::writer::MulticastChoice;
     use taut_base::{EntityId, GuidPrefix};
     use taut_qos::{EndpointQos, History};
 

@@ -6,7 +6,6 @@ use taut_base::{EntityId, SequenceNumber};
 use super::Writer;
 use super::large::Sent;
 use super::reader_proxy::FragmentJob;
-use super::route::cover;
 use crate::anatomy::Calls;
 use crate::history_cache::CacheChange;
 use crate::limits;
@@ -193,39 +192,6 @@ impl Writer {
         let heartbeat = self.contents().heartbeat(EntityId::UNKNOWN, !ask, SequenceNumber::FIRST);
         tx.make_room(HEARTBEAT, &self.route);
         tx.message.heartbeat(&heartbeat);
-    }
-
-    /// Tells all readers that the writer is alive. *Source*: RTPS 2.5 §8.3.8.6, MANUAL_BY_TOPIC.
-    pub fn send_liveliness(&mut self, tx: &mut Tx<'_>) {
-        self.manual.is_queued = false;
-        if self.proxies.values().any(|proxy| !proxy.greeted) {
-            return self.send_liveliness_to_each(tx);
-        }
-        let mut heartbeat = self.contents().heartbeat(EntityId::UNKNOWN, true, SequenceNumber::FIRST);
-        heartbeat.liveliness_flag = true;
-        if !self.is_unheard() {
-            tx.message.heartbeat(&heartbeat);
-            return tx.flush(&self.route);
-        }
-        // The route leaves out who reads the lane.
-        let Writer { routes_to_all, proxies, multicast, .. } = self;
-        let [by_lane, others] = &**routes_to_all.get_or_insert_with(|| {
-            let cover = |by_lane| {
-                cover(proxies.values().filter(|proxy| proxy.lane_from.is_some() == by_lane), *multicast)
-            };
-            Box::new([cover(true), cover(false)])
-        });
-        if !others.is_empty() {
-            tx.message.heartbeat(&heartbeat);
-            tx.flush(others);
-        }
-        // The protocol is given a change before the lane is. To say now that the last one can no longer be had would lose it
-        // to who does not find it in the lane yet.
-        if heartbeat.first_sn > heartbeat.last_sn && heartbeat.last_sn > SequenceNumber::ZERO {
-            (heartbeat.first_sn, heartbeat.last_sn) = (heartbeat.last_sn, heartbeat.last_sn.prev());
-        }
-        tx.message.heartbeat(&heartbeat);
-        tx.flush(by_lane);
     }
 }
 

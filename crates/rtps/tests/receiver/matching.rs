@@ -1,15 +1,15 @@
 //! Which endpoints are matched, and what is said and waited for between those that are.
 
-use taut_base::{Duration, EntityId, Guid, Time, VendorId};
+use taut_base::{Duration, EntityId, Guid, SequenceNumber, Time, VendorId};
 use taut_port::Loopback;
-use taut_qos::{EndpointQos, History, MAX_NAME, OwnershipKind, PolicyId, ReliabilityKind};
+use taut_qos::{DurabilityKind, EndpointQos, History, MAX_NAME, OwnershipKind, PolicyId, ReliabilityKind};
 use taut_rtps::discovery::{EndpointData, ParticipantData, Refusal, builtin_endpoint};
 use taut_rtps::{EndpointConfig, Event, Offer, Participant, ReaderIndex, Sink, TxClass, limits};
-use taut_wire::{Header, Submessage, Submessages, pid};
+use taut_wire::{DataHeader, Endian, Header, Heartbeat, PayloadKind, Submessage, Submessages, pid};
 
 use crate::common::{
-    ADDRESS, Announcement, FOREIGN, Nowhere, OTHER, WRITER, announcement, change, endpoint_of, events,
-    participant, publication, reader_of,
+    ADDRESS, Announcement, FOREIGN, Heard, Nowhere, OTHER, WRITER, announcement, change, endpoint_of, events,
+    frame, message, participant, publication, reader_of,
 };
 
 /// Of what it delivered, the strengths.
@@ -134,6 +134,51 @@ fn a_greeting_that_never_comes_is_not_waited_for_for_ever() {
     let next = change(WRITER, 3, &[0, 1, 0, 0]);
     participant.on_frame(limit, &next, &mut sink);
     assert_eq!(sink.0.len(), 3, "what follows is held no more");
+}
+
+/// It says so to each reader while it has one that it has not greeted.
+#[test]
+fn that_a_writer_is_alive_ends_no_history() {
+    let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+    let mut qos = EndpointQos::default_reader();
+    qos.durability = DurabilityKind::TransientLocal;
+    let endpoint = endpoint_of("Topic", qos, ReliabilityKind::BestEffort);
+    let index = participant.create_reader(Time(0), endpoint, &mut sink);
+    let taut = Announcement { vendor: VendorId::UNKNOWN, ..Announcement::of(OTHER) }.frame();
+    participant.on_frame(Time(0), &taut, &mut sink);
+    let said = publication(1, 1, "Topic", |qos| qos.durability = DurabilityKind::TransientLocal);
+    participant.on_frame(Time(0), &said, &mut sink);
+    let reader_id = participant.reader(index).unwrap().guid.entity;
+    let says = |count, liveliness_flag| {
+        let heartbeat = Heartbeat {
+            reader_id,
+            writer_id: WRITER,
+            first_sn: SequenceNumber(1),
+            last_sn: SequenceNumber(3),
+            count,
+            final_flag: true,
+            liveliness_flag,
+            group_info: None,
+        };
+        let mut message = message();
+        heartbeat.write(&mut message, Endian::Little);
+        frame(message)
+    };
+    participant.on_frame(Time(0), &says(1, true), &mut sink);
+    for number in 1..=3 {
+        let header = DataHeader { reader_id, writer_id: WRITER, writer_sn: SequenceNumber(number) };
+        let mut message = message();
+        header.write(&mut message, Endian::Little, &[], PayloadKind::Data, 4);
+        message.extend([0, 1, 0, 0]);
+        participant.on_frame(Time(0), &frame(message), &mut sink);
+    }
+    assert_eq!(sink.0, [1, 2, 3].map(|number| (index, number)));
+    for (count, is_alive_only) in [(2, true), (3, false)] {
+        participant.on_frame(Time(0), &says(count, is_alive_only), &mut sink);
+        let mut events = events(&mut participant);
+        let has_ended = events.any(|event| matches!(event, Event::HistoryReceived { .. }));
+        assert_eq!(has_ended, !is_alive_only);
+    }
 }
 
 /// A participant with a writer that promises to say that it is alive, and another one of whose reader for that this is
