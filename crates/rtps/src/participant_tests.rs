@@ -283,7 +283,6 @@ fn an_endpoint_of_its_own_is_matched_and_parted_in_steps() {
     assert_eq!((here.database().endpoints().count(), matched(here)), (READERS + 1, 0));
 }
 
-/// Who learns of it says at once what it has for it, and some of that once.
 #[test]
 fn endpoints_of_its_own_that_do_not_match_are_compared_once() {
     let mut participant = Participant::new(Config::at(GuidPrefix([1; 12]), Locator::INVALID));
@@ -314,6 +313,7 @@ fn endpoints_of_its_own_that_do_not_match_are_compared_once() {
     assert_eq!(participant.compared, cost);
 }
 
+/// Who learns of it says at once what it has for it, and some of that once.
 #[test]
 fn an_endpoint_of_its_own_is_announced_when_it_can_hear_all_that_it_matches() {
     let mut both = Both::new();
