@@ -20,7 +20,7 @@ steps() {
 fmt           | -         | 120  |                    | cargo fmt --all --check
 clippy        | -         | 900  |                    | cargo clippy --quiet --workspace --all-targets -- -D warnings
 tidy          | -         | 300  |                    | cargo xtask tidy
-scripts       | -         | 60   |                    | python3 scripts/test-docs.py --self-test
+scripts       | -         | 60   |                    | python3 scripts/test-docs.py --self-test && python3 -B -m unittest discover --quiet --start-directory interop
 build         | -         | 900  |                    | cargo test --quiet --workspace --no-run
 tests         | net       | 1200 |                    | cargo test --quiet --workspace --offline
 loom          | -         | 300  |                    | scripts/test-mem.sh loom
