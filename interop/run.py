@@ -124,9 +124,9 @@ def run_all(tasks, all_places, scratch, running, stopped):
 
 
 def stop_captures(places):
-    """Ends the captures; gives the reason why they cannot be judged, if there is one."""
-    lost = sum(place.stop_capture() for place in places)
-    return f"dumpcap lost {lost} packets" if lost else None
+    """Ends the captures; gives the reasons why they cannot be judged, if there are any."""
+    reasons = [place.stop_capture() for place in places]
+    return "; ".join(reason for reason in reasons if reason)
 
 
 def run_matrix(options, tasks, excused):
@@ -148,7 +148,9 @@ def run_matrix(options, tasks, excused):
         for place in places:
             place.remove()
     with ThreadPoolExecutor(2) as pool:
-        verdicts = list(pool.map(dissect.dissect, [place.capture for place in places]))
+        # Cells that take much of the machine leave a place without any.
+        verdicts = list(pool.map(dissect.dissect, [place.capture for place in places if place.domains]))
+    dissect.check_together(outcomes, verdicts)
 
     report.table(outcomes, excused)
     for ident_reason in sorted(set(excused.values())):

@@ -16,8 +16,9 @@ if [ "${1:-}" = --full ]; then
 fi
 [ $# -gt 0 ] || set -- "${all[@]}"
 
-# Without the points the workspace has no such program, so its clippy is here.
+# Without the points the workspace has no such program, so its clippy and its tests are here.
 cargo clippy --quiet --package taut-faults --features failpoints --all-targets -- -D warnings
+cargo test --quiet --package taut-faults --features failpoints
 cargo build --quiet --package taut-faults --features failpoints
 
 run() { scripts/in-netns.sh "$target/debug/taut-faults" "$@"; }

@@ -20,7 +20,7 @@ steps() {
 fmt           | -         | 120  |                    | cargo fmt --all --check
 clippy        | -         | 900  |                    | cargo clippy --quiet --workspace --all-targets -- -D warnings
 tidy          | -         | 300  |                    | cargo xtask tidy
-scripts       | -         | 60   |                    | python3 scripts/test-docs.py --self-test
+scripts       | -         | 60   |                    | python3 scripts/test-docs.py --self-test && python3 -B -m unittest discover --quiet --start-directory interop
 build         | -         | 900  |                    | cargo test --quiet --workspace --no-run
 tests         | net       | 1200 |                    | cargo test --quiet --workspace --offline
 loom          | -         | 300  |                    | scripts/test-mem.sh loom
@@ -74,32 +74,45 @@ obstacle() {
     fi
 }
 
+# Runs a step; what it prints is in $output, too.
 run_step() {
-    local needs=$1 limit=$2 command=$3
-    local around=()
+    local needs=$1 limit=$2 command=$3 around=() tee code
     if [[ $needs == *net* || $needs == *root* ]]; then
-        if [ "$has_netns" = yes ]; then
-            around=(scripts/in-netns.sh)
-        else
-            export TAUT_INTERFACE=lo
-        fi
+        around=(env TAUT_INTERFACE=lo)
+        [ "$has_netns" != yes ] || around=(scripts/in-netns.sh)
     fi
-    timeout --kill-after=10 "$limit" "${around[@]}" bash -c "$command"
-    local code=$?
-    [ $code -ne 124 ] || echo "stopped after $limit s"
+    exec 4> >(exec tee "$output")
+    tee=$!
+    timeout --kill-after=10 "$limit" "${around[@]}" bash -c "$command" </dev/null >&4 2>&1 4>&- &
+    step=$!
+    wait "$step"
+    code=$?
+    step=""
+    [ $code -ne 124 ] || echo "stopped after $limit s" >&4
+    exec 4>&-
+    wait "$tee"
     return $code
+}
+
+# A step is in a process group of its own, to which `timeout` passes on what it is told.
+stop() {
+    [ -z "$step" ] || { kill "$step"; wait "$step"; }
+    exit 130
 }
 
 trim() { sed 's/^ *//; s/ *$//' <<<"$1"; }
 
 has_netns=$(scripts/in-netns.sh --check && echo yes || echo no)
 passed=0 failed=0
-summary="" left_out="" ends=""
+summary="" left_out="" ends="" step=""
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
+trap stop HUP INT TERM
 for wanted in "$@"; do
     steps all | grep "^$wanted " >/dev/null || { echo "test.sh: there is no step $wanted" >&2; exit 2; }
 done
+# What only a feature takes is asked for where there is no network. Without one here a step says what it lacks.
+cargo fetch --quiet --locked --target "$(rustc -vV | sed -n 's/^host: //p')" || true
 while IFS='|' read -r name needs limit about command <&3; do
     name=$(trim "$name") needs=$(trim "$needs") limit=$(trim "$limit") about=$(trim "$about") command=$(trim "$command")
     [ $# = 0 ] || [[ " $* " == *" $name "* ]] || continue
@@ -111,7 +124,7 @@ while IFS='|' read -r name needs limit about command <&3; do
     else
         printf '\n=== %s: %s\n' "$name" "$command"
         start=$SECONDS
-        if run_step "$needs" "$limit" "$command" </dev/null 2>&1 | tee "$output"; then
+        if run_step "$needs" "$limit" "$command"; then
             result=passed passed=$((passed + 1))
         else
             result=FAILED failed=$((failed + 1))

@@ -76,11 +76,12 @@ fn write_one(
     match &written {
         Ok(()) => {
             *number += 1;
-            seen.sent.store(*number, Ordering::SeqCst);
             let mut times = seen.write_ns.lock().expect("no thread panics");
             if times.len() < 1 << 20 {
                 times.push(took.min(u64::from(u32::MAX)) as u32);
             }
+            // Who sees it sent finds how long it took.
+            seen.sent.store(*number, Ordering::SeqCst);
         }
         Err(_) => {
             seen.refused.fetch_add(1, Ordering::SeqCst);

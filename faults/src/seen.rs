@@ -14,8 +14,12 @@ pub const FILLS: u8 = 2;
 
 /// Arrivals that are remembered: three seconds at the shortest period.
 const ARRIVALS: usize = 16_384;
+/// Writers that are remembered: a few live at a time, and each victim leaves some behind. The one that was not heard for
+/// longest makes room, never the healthy one.
+const WRITERS: usize = 64;
 /// The writer whose samples count as those of the healthy pair.
 pub const HEALTHY: u64 = 1;
+
 /// What the threads have seen.
 #[derive(Default)]
 pub struct Seen {
@@ -29,6 +33,8 @@ pub struct Seen {
     /// When the writer last found or lost a reader.
     pub known_ns: AtomicU64,
     pub received: AtomicU64,
+    /// Samples of any writer whose CRC is wrong.
+    pub wrong: AtomicU64,
     /// Samples of the healthy writer, and of any, that came out of order or twice.
     pub disorder: AtomicU64,
     pub out_of_order: AtomicU64,
@@ -49,10 +55,12 @@ pub struct Seen {
 /// What a reader knows of one writer.
 #[derive(Default)]
 struct Writer {
+    healthy: bool,
     first: u64,
     last: u64,
-    received: u64,
     wrong: u64,
+    /// How many samples of all writers came before its last one.
+    heard: u64,
 }
 
 impl Seen {
@@ -64,12 +72,13 @@ impl Seen {
     pub fn report(&self) -> String {
         let load = |count: &AtomicU64| count.load(Ordering::SeqCst);
         let writers = self.writers.lock().expect("no thread panics");
-        let wrong: Vec<_> =
-            writers.iter().map(|(guid, one)| format!("{}:{}", hex(guid), one.wrong)).collect();
+        let healthy = writers.iter().find(|(_, one)| one.healthy);
+        let healthy = healthy.map_or(String::new(), |(guid, one)| format!("{}:{}", hex(guid), one.wrong));
         let one = writers.values().next();
         format!(
             "guid={} writing={} sent={} refused={} filled={} blocked_us={} known={} received={} disorder={} \
-             out_of_order={} strange={} turns={} last_healthy={} lost={} first={} last={} wrong={}",
+             out_of_order={} strange={} turns={} last_healthy={} lost={} first={} last={} wrong={} \
+             healthy={healthy}",
             hex(&*self.own.lock().expect("no thread panics")),
             self.writing.load(Ordering::SeqCst),
             load(&self.sent),
@@ -86,7 +95,7 @@ impl Seen {
             load(&self.lost),
             one.map_or(0, |one| one.first),
             one.map_or(0, |one| one.last),
-            wrong.join(","),
+            load(&self.wrong),
         )
     }
 
@@ -117,14 +126,21 @@ impl Seen {
 
     /// Notes a sample of a writer; a strict one leaves none out.
     pub fn note(&self, guid: [u8; 16], sample: &Numbered, strict: bool) {
-        self.received.fetch_add(1, Ordering::SeqCst);
+        let heard = self.received.fetch_add(1, Ordering::SeqCst);
         let mut writers = self.writers.lock().expect("no thread panics");
+        if writers.len() == WRITERS && !writers.contains_key(&guid) {
+            let others = writers.iter().filter(|(_, one)| !one.healthy);
+            let gone = others.min_by_key(|(_, one)| one.heard).map(|(guid, _)| *guid);
+            gone.map(|gone| writers.remove(&gone));
+        }
         let writer = writers.entry(guid).or_default();
-        writer.received += 1;
+        writer.heard = heard;
         if !sample.is_right() {
             writer.wrong += 1;
+            self.wrong.fetch_add(1, Ordering::SeqCst);
             return;
         }
+        writer.healthy |= sample.writer == HEALTHY;
         let follows = if strict { sample.number == writer.last + 1 } else { sample.number > writer.last };
         if writer.first == 0 {
             writer.first = sample.number;
@@ -135,11 +151,6 @@ impl Seen {
             self.disorder.fetch_add(u64::from(sample.writer == HEALTHY), Ordering::SeqCst);
         }
         writer.last = sample.number;
-        // Writers that have gone make room for others.
-        while writers.len() > 64 {
-            let gone = writers.keys().copied().find(|known| *known != guid);
-            gone.map(|gone| writers.remove(&gone));
-        }
         drop(writers);
         if sample.writer == HEALTHY {
             self.last_healthy.store(sample.number, Ordering::SeqCst);
@@ -154,4 +165,48 @@ impl Seen {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(seen: &Seen, guid: u8, writer: u64, number: u64) {
+        seen.note([guid; 16], &Numbered::new(writer, number, 16), true);
+    }
+
+    fn note_wrong(seen: &Seen, guid: u8) {
+        seen.note([guid; 16], &Numbered { crc: 0, ..Numbered::new(HEALTHY, 2, 16) }, true);
+    }
+
+    #[test]
+    fn a_wrong_sample_is_counted_whoever_comes_later() {
+        let seen = Seen::default();
+        note_wrong(&seen, 0);
+        (1..=100).for_each(|guid| note(&seen, guid, 2, 1));
+        assert!(seen.report().contains(" wrong=1 "), "{}", seen.report());
+    }
+
+    #[test]
+    fn the_healthy_writer_is_remembered_whoever_comes_later() {
+        let seen = Seen::default();
+        note(&seen, 0, HEALTHY, 1);
+        note_wrong(&seen, 0);
+        (1..=70).for_each(|guid| note(&seen, guid, 2, 1));
+        note(&seen, 0, HEALTHY, 3);
+        assert_eq!(seen.disorder.load(Ordering::SeqCst), 1);
+        assert!(seen.report().ends_with(" healthy=00000000000000000000000000000000:1"), "{}", seen.report());
+    }
+
+    #[test]
+    fn who_was_not_heard_for_longest_makes_room() {
+        let seen = Seen::default();
+        (0..64).for_each(|guid| note(&seen, guid, 2, 1));
+        note(&seen, 0, 2, 2);
+        note(&seen, 64, 2, 1);
+        // It is known: what does not follow is seen. Of the one that has gone anything would be the first.
+        note(&seen, 0, 2, 4);
+        note(&seen, 1, 2, 9);
+        assert_eq!(seen.out_of_order.load(Ordering::SeqCst), 1);
+    }
 }

@@ -6,10 +6,17 @@ from dataclasses import dataclass, field
 
 # Domains choose the ports, and some of them belong to other protocols.
 TSHARK = ["tshark", "-n", "-o", "udp.try_heuristic_first:TRUE"]
-FIELDS = ["frame.number", "udp.srcport", "udp.dstport", "rtps.vendorId", "_ws.expert.severity", "_ws.expert.message"]
+FIELDS = [
+    "frame.number", "udp.srcport", "udp.dstport", "rtps.vendorId", "_ws.expert.severity", "_ws.expert.message",
+    "_ws.malformed", "rtps", "frame.time_epoch", "rtps.sm.id", "rtps.sm.wrEntityId",
+]
 # The severities of tshark's expert information that matter here.
 WARNING, ERROR = 0x600000, 0x800000
 SHOWN = 5
+# RTPS 2.5 §9.4.5: DATA, and all submessages that name a writer; §9.3.1.2: the kinds of writers that are not built in.
+DATA = 0x15
+NAME_WRITER = {0x06, 0x07, 0x08, 0x12, 0x13, DATA, 0x16}
+USERS_WRITER = {0x02, 0x03}
 
 
 @dataclass
@@ -20,6 +27,8 @@ class Verdict:
     frames: int = 0
     errors: list = field(default_factory=list)
     warnings: Counter = field(default_factory=Counter)
+    # When datagrams with samples of more than one writer came.
+    together_s: list = field(default_factory=list)
 
 
 def tshark(capture, display_filter, fields):
@@ -35,9 +44,11 @@ def tshark(capture, display_filter, fields):
 def dissect(capture):
     """Reads a capture once; every frame must be RTPS without a fault."""
     verdict = Verdict(str(capture))
-    rows = tshark(capture, "frame", [*FIELDS, "_ws.malformed", "rtps", "rtps.sm.id"])
-    for number, source, target, vendor, severities, messages, malformed, rtps, _ in rows:
+    rows = tshark(capture, "frame", FIELDS)
+    for number, source, target, vendor, severities, messages, malformed, rtps, time_s, kinds, writers in rows:
         verdict.frames += 1
+        if len(writers_of_samples(kinds, writers)) > 1:
+            verdict.together_s.append(float(time_s))
         where = f"frame {number} of {capture} (port {source} to {target}, vendor {vendor or '?'})"
         if not rtps:
             verdict.errors.append(f"{where}: not recognized as RTPS")
@@ -52,16 +63,32 @@ def dissect(capture):
     return verdict
 
 
+def writers_of_samples(kinds, writers):
+    """Of which of the users' writers a datagram has samples, by its submessages and the writers that they name."""
+    naming = [kind for word in kinds.split(";") if word and (kind := int(word, 0)) in NAME_WRITER]
+    named = [int(word, 0) for word in writers.split(";") if word]
+    pairs = zip(naming, named, strict=False)
+    return {writer for kind, writer in pairs if kind == DATA and writer & 0xFF in USERS_WRITER}
+
+
+def check_together(outcomes, verdicts):
+    """Several writers must have shared a datagram in the cells that are about that."""
+    together_s = {v.capture: v.together_s for v in verdicts}
+    for outcome in outcomes:
+        end_s = outcome.began_s + outcome.seconds
+        shared = any(outcome.began_s <= at_s <= end_s for at_s in together_s.get(outcome.capture, ()))
+        if outcome.task.cell.pub.get("writers", 1) > 1 and not shared:
+            outcome.problems.append("no datagram had samples of more than one writer")
+
+
 def judge(verdicts):
-    """Prints what was found; true when no frame has a fault and there are frames."""
+    """Prints what was found; true when no frame has a fault and each capture has frames."""
     frames = sum(v.frames for v in verdicts)
-    errors = [error for v in verdicts for error in v.errors]
+    errors = [error for v in verdicts for error in (v.errors if v.frames else [f"{v.capture} is empty"])]
     warnings = sum((v.warnings for v in verdicts), Counter())
     print(f"tshark: {frames} frames, {len(errors)} errors, {sum(warnings.values())} warnings")
-    if not frames:
-        print("  error: nothing was captured")
     for error in errors[:SHOWN]:
         print(f"  error: {error}")
     for message, count in warnings.most_common():
         print(f"  warning, {count} times: {message}")
-    return not errors and frames > 0
+    return bool(verdicts) and not errors

@@ -6,6 +6,7 @@ that was killed can be told from those of one that runs.
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -143,17 +144,16 @@ class Place:
         return lines
 
     def stop_capture(self):
-        """Ends the capture and gives the number of packets that it lost."""
-        if self.dumpcap is None:
-            return 0
+        """Ends the capture; gives the reason why it cannot be judged, if there is one."""
         self.dumpcap.send_signal(signal.SIGINT)
         _, said = self.dumpcap.communicate(timeout=20)
-        self.dumpcap = None
-        for line in said.splitlines():
-            # "Packets received/dropped on interface 'Loopback: lo': 812/0 (...)"
-            if line.startswith("Packets received/dropped"):
-                return int(line.split("': ")[1].split()[0].split("/")[1])
-        return 0
+        code, self.dumpcap = self.dumpcap.returncode, None
+        # "Packets received/dropped on interface 'Loopback: lo': 812/0 (...)"
+        counted = re.search(r"^Packets received/dropped on interface '.*': \d+/(\d+) ", said, re.MULTILINE)
+        if code != 0 or not counted:
+            return f"dumpcap ended with code {code}: {said.strip()}"
+        lost = int(counted[1])
+        return f"dumpcap lost {lost} packets" if lost else None
 
     # Where datagrams on their way to the others are lost, and if they meet on a cable, those from them.
     hooks = ("inet", "{ type filter hook input priority 0; }"),

@@ -71,18 +71,13 @@ class Peer:
 
     def wait_for(self, event, end):
         """Waits for an event; false when the process or the time ended first."""
-        while True:
-            if any(e.get("event") == event for e in self.events()):
-                return True
-            with self.heard:
-                left = end - time.monotonic()
-                if left <= 0 or (self.lines and self.lines[-1] is None):
-                    return any(e.get("event") == event for e in self.events_unlocked())
-                self.heard.wait(left)
+        def has_said():
+            return any(e.get("event") == event for e in self.events())
 
-    def events_unlocked(self):
-        """The same as `events` for one who holds the lock."""
-        return [json.loads(line) for line in self.lines if line and line.startswith("{") and line.endswith("}")]
+        # What is said between a look and the wait is not heard twice: both are done under the lock.
+        with self.heard:
+            self.heard.wait_for(lambda: has_said() or self.lines[-1:] == [None], end - time.monotonic())
+            return has_said()
 
     def release(self):
         """Gives the line that `--hold` waits for."""

@@ -38,6 +38,9 @@ class Outcome:
     """How a cell went: no problems means that it passed."""
 
     task: cells.Task
+    capture: str = ""
+    # By the wall clock, as captures are.
+    began_s: float = 0.0
     seconds: float = 0.0
     problems: list = field(default_factory=list)
     received: int = 0
@@ -70,7 +73,8 @@ def peer_command(vendor, role, task, domain, interface):
         options.pop("rate", None)
         options.update({"linger": SUB_LINGER_S, **({} if cell.moves else {"quiet": True})})
     else:
-        options["linger"] = PUB_LINGER_S[cell.both["reliability"]]
+        # A writer that leaves ends its instances as well: it stays for longer than its reader waits for their end.
+        options["linger"] = cell.timeout_s if "final" in own else PUB_LINGER_S[cell.both["reliability"]]
         if cell.late_joiner:
             options["wait-matched"] = 0
         elif role == "pub":
@@ -82,7 +86,7 @@ def play(task, place, scratch, started, stopped):
     """Runs a cell at a place. Who must end the peers early sets `stopped`, then kills `started`."""
     begin = time.monotonic()
     domain = place.next_domain()
-    outcome = Outcome(task)
+    outcome = Outcome(task, str(place.capture), time.time())
     if task.cell.loss_percent:
         place.lose(task.cell.loss_percent)
     peers = {}

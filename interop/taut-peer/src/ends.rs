@@ -1,5 +1,6 @@
 //! A writer and a reader of Taut, as the loops use them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use taut::{DataReader, DataWriter, Error, InstanceState, Selection};
@@ -11,27 +12,35 @@ use crate::types::Data;
 const BATCH: Selection = Selection { max_samples: 32, ..Selection::ANY };
 
 /// A writer.
-pub struct Writer<T>(pub DataWriter<T>);
+pub struct Writer<T> {
+    pub writer: DataWriter<T>,
+    /// If it is one of several, what they write waits for what comes next until all is written: whether their samples meet
+    /// in datagrams is luck without.
+    pub suspended: Option<Arc<taut::Publisher>>,
+}
 
 impl<T: Data> Publisher for Writer<T> {
     fn matched(&mut self) -> usize {
-        self.0.publication_matched_status().current_count as usize
+        self.writer.publication_matched_status().current_count as usize
     }
 
     fn write(&mut self, sample: Sample) -> Result<()> {
-        Ok(self.0.write(&T::try_from(sample)?)?)
+        self.suspended.iter().for_each(|publisher| publisher.suspend_publications());
+        Ok(self.writer.write(&T::try_from(sample)?)?)
     }
 
     fn dispose(&mut self, sample: Sample) -> Result<()> {
-        Ok(self.0.dispose(&T::try_from(sample)?)?)
+        Ok(self.writer.dispose(&T::try_from(sample)?)?)
     }
 
     fn unregister(&mut self, sample: Sample) -> Result<()> {
-        Ok(self.0.unregister_instance(&T::try_from(sample)?)?)
+        Ok(self.writer.unregister_instance(&T::try_from(sample)?)?)
     }
 
     fn wait_for_acknowledgments(&mut self, at_most: Duration) -> Result<bool> {
-        match self.0.wait_for_acknowledgments(at_most) {
+        // The first one's call is for all.
+        let _ = self.suspended.as_ref().map(|publisher| publisher.resume_publications());
+        match self.writer.wait_for_acknowledgments(at_most) {
             Err(Error::Timeout(_)) => Ok(false),
             outcome => Ok(outcome.map(|()| true)?),
         }

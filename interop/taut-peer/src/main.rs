@@ -10,8 +10,9 @@ mod ends;
 mod types;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use taut::{Config, DomainParticipant, Duration, History, Qos};
+use taut::{Config, DomainParticipant, Duration, History, PublisherQos, Qos};
 use taut_interop_kit::{Kept, MAX_BLOCKING, Options, Result, Role, SampleType, publish, subscribe};
 
 use bell::Bell;
@@ -56,11 +57,15 @@ fn play<T: Data>(participant: &DomainParticipant, options: &Options, priority: i
     let bell = Bell::new();
     match options.role {
         Role::Pub => {
+            let partition = options.partition.iter().cloned().collect();
+            let publisher = participant.publisher(PublisherQos { partition, ..PublisherQos::default() });
+            let publisher = Arc::new(publisher);
             let mut writers = Vec::new();
             for _ in 0..options.writers {
-                let writer = topic.writer(qos())?;
+                let writer = publisher.writer(&topic, qos())?;
                 writer.set_listener(bell.listener());
-                writers.push(Writer(writer));
+                let suspended = (options.writers > 1).then(|| Arc::clone(&publisher));
+                writers.push(Writer { writer, suspended });
             }
             publish(options, &mut writers, &|end| bell.wait_until(end))
         }
