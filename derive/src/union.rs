@@ -329,28 +329,30 @@ impl Union<'_> {
             _ => quote!(#krate::Cdr::decode(input)?),
         };
         let arms = self.cases.iter().filter(|case| case.value.is_some()).map(|case| {
-            let pattern = case.form(quote!(_), quote!(value));
-            let (id, bounds) = (case.id, &case.bounds);
+            let (pattern, bounds) = (case.form(quote!(_), quote!(value)), &case.bounds);
             quote! {
-                ::core::option::Option::Some(#pattern) if id == #id => {
+                ::core::option::Option::Some(#pattern) if !is_read => {
                     *value = #read;
                     #krate::Cdr::check_bounds(value, #bounds)?;
+                    is_read = true;
                     ::core::result::Result::Ok(true)
                 }
             }
         });
+        // XTypes 1.3 §7.4.3.5.3: the discriminator, whose id is 0, comes first, then what it selects. By which id that comes
+        // says nothing more, and some number members from 0, too.
         quote! {
             let mut made: ::core::option::Option<Self> = ::core::option::Option::None;
-            input.mutable(|id, input| {
-                if id == 0 {
+            let mut is_read = false;
+            input.mutable(|id, input| match &mut made {
+                ::core::option::Option::None if id == 0 => {
                     let discriminator: #discriminator = #krate::Cdr::decode(input)?;
                     made = ::core::option::Option::Some(<Self as __Select>::select(discriminator)?);
-                    return ::core::result::Result::Ok(true);
+                    ::core::result::Result::Ok(true)
                 }
-                match &mut made {
-                    #(#arms)*
-                    _ => ::core::result::Result::Ok(false),
-                }
+                ::core::option::Option::None => ::core::result::Result::Err(#krate::CdrError::InvalidDiscriminator),
+                #(#arms)*
+                _ => ::core::result::Result::Ok(false),
             })?;
             made.ok_or(#krate::CdrError::InvalidDiscriminator)
         }
