@@ -36,7 +36,7 @@ impl Structure<'_> {
     }
 
     pub fn encode_members(&self) -> TokenStream {
-        let krate = self.krate;
+        let (krate, checks) = (self.krate, self.checks_in_place());
         let base =
             self.base.iter().map(|(member, _)| quote!(#krate::Members::encode_members(&self.#member, out)?;));
         let fields = self.fields.iter().map(|field| {
@@ -52,13 +52,14 @@ impl Structure<'_> {
             };
             quote!(#check #write)
         });
-        quote!(#(#base)* #(#fields)*)
+        quote!(#checks #(#base)* #(#fields)*)
     }
 
     pub fn decode_members(&self) -> TokenStream {
-        let krate = self.krate;
+        let (krate, checks) = (self.krate, self.checks_in_place());
         if self.mutable() {
             return quote! {
+                #checks
                 let mut value = <Self as #krate::Cdr>::initial();
                 input.mutable(|id, input| #krate::Members::decode_member(&mut value, id, false, input))?;
                 ::core::result::Result::Ok(value)
@@ -84,7 +85,7 @@ impl Structure<'_> {
             let ty = if *optional { quote!(::core::option::Option<#ty>) } else { quote!(#ty) };
             quote!(#member: { let value: #ty = #read; #check value })
         });
-        quote!(::core::result::Result::Ok(Self { #(#base,)* #(#fields,)* }))
+        quote!(#checks ::core::result::Result::Ok(Self { #(#base,)* #(#fields,)* }))
     }
 
     /// The members of a final or appendable structure, into this one.
