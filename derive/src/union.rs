@@ -64,6 +64,9 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataEnum)
     if cases.iter().filter(|case| case.default).count() > 1 {
         return Err(Error::new_spanned(&input.ident, "only one variant is the default"));
     }
+    if attributes.key {
+        cases.iter().try_for_each(Case::check_keeps_key)?;
+    }
     name_default(&mut cases)?;
     let (krate, ident, key) = (&attributes.krate, &input.ident, attributes.key);
     let union = Union { krate, ident, discriminator, extensibility, key, cases };
@@ -146,6 +149,16 @@ impl<'a> Case<'a> {
             if earlier.into_iter().any(|other| is_same(label, other)) {
                 return Err(Error::new_spanned(label, "another variant is chosen by the same discriminator"));
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses it if keys that differ would be one: it stands for several, and is written as one of them.
+    fn check_keeps_key(&self) -> Result<()> {
+        if !self.keeps && (self.default || self.labels.len() > 1) {
+            let text = "the discriminator is the key, and this variant has several: it must keep which it was, as \
+                        Name { discriminator: T, value: U }";
+            return Err(Error::new_spanned(self.name, text));
         }
         Ok(())
     }

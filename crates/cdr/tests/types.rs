@@ -584,7 +584,7 @@ fn a_union_in_a_key_without_headers_is_read() {
     enum Tool {
         #[dds(case = 1)]
         Drill(u8),
-        #[dds(default)]
+        #[dds(case = 0)]
         None,
     }
     #[derive(DdsType, Debug, PartialEq)]
@@ -600,7 +600,7 @@ fn a_union_in_a_key_without_headers_is_read() {
     let job = |place, tool| Job { place, tool, turn: 0x0102 };
     let in_row = [[0, 8, 0, 0], [1, 0, 0, 0], [0, 0, 0, 7], [1, 0, 1, 2]].concat();
     assert_eq!(from_key_payload(&in_row), Ok(job(Place::Row(7), Tool::Drill(0))));
-    let nowhere = [[0, 8, 0, 0], [0, 9, 1, 2]].concat();
+    let nowhere = [[0, 8, 0, 0], [0, 0, 1, 2]].concat();
     assert_eq!(from_key_payload(&nowhere), Ok(job(Place::Nowhere, Tool::None)));
     for representation in [Xcdr1, Xcdr2] {
         let (value, mut key) = (job(Place::Row(7), Tool::Drill(0)), Vec::new());
