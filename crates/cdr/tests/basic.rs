@@ -3,7 +3,7 @@
 
 use taut_base::InstanceHandle;
 use taut_cdr::{
-    CdrError, DdsType as _, Endian, KeyHasher, Representation, from_key_payload, from_payload,
+    Cdr, CdrError, DdsType as _, Endian, KeyHasher, Representation, from_key_payload, from_payload,
     from_payload_into, key_hash, key_hash_of_payload, key_to_payload_in, to_payload, to_payload_in, view,
 };
 use taut_derive::DdsType;
@@ -267,6 +267,40 @@ fn members_are_trimmed_before_padding_that_nobody_tells_of() {
     let cut = [0, 1, 0, 0, 7, 0, 0, 0, 9, 0, 0, 0, 2, 0, 0, 0, 5, 0, 0, 0];
     assert_eq!(from_payload::<New>(&cut), Err(CdrError::EndOfData));
     assert_eq!(from_payload::<New>(&[0, 9, 0, 0, 4, 0, 0, 0, 7, 0, 0, 0]), Err(CdrError::EndOfData));
+}
+
+#[test]
+fn padding_is_no_value_of_a_member_that_has_no_zero() {
+    #[derive(DdsType, Debug, Default, PartialEq)]
+    #[dds(bit_bound = 8, crate = taut_cdr)]
+    enum Kind {
+        #[default]
+        One = 1,
+    }
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(final, union, discriminator = u8, crate = taut_cdr)]
+    enum Choice {
+        #[dds(case = 1)]
+        One,
+    }
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(appendable, crate = taut_cdr)]
+    struct New<T> {
+        x: u32,
+        y: u8,
+        added: T,
+    }
+    fn is_over<T: Cdr + PartialEq + std::fmt::Debug>() {
+        let old = [0, 1, 0, 0, 1, 0, 0, 0, 5, 0, 0, 0];
+        assert_eq!(from_payload(&old), Ok(New { x: 1, y: 5, added: T::initial() }));
+        // What was sent is wrong: it is no zero, or not what fills it up.
+        for wrong in [&[5, 2, 0, 0][..], &[5, 0, 0, 2], &[5, 0], &[5, 0, 0]] {
+            assert!(from_payload::<New<T>>(&[&old[..8], wrong].concat()).is_err(), "{wrong:?}");
+        }
+    }
+    is_over::<Kind>();
+    is_over::<Choice>();
+    is_over::<Box<Kind>>();
 }
 
 #[derive(DdsType, Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
