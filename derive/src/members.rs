@@ -326,6 +326,18 @@ impl Structure<'_> {
         Some(quote!(#(#fields)*))
     }
 
+    /// What all key members have to have, or all if there are none. Optional ones are written otherwise by each version.
+    pub fn key_unit(&self) -> TokenStream {
+        let krate = self.krate;
+        let any = self.fields.iter().any(|field| field.attributes.key);
+        let base = self.base.iter().map(|(_, base)| quote!(<#base as #krate::Cdr>::KEY_UNIT));
+        let fields = self.fields.iter().filter(|field| !any || field.attributes.key).map(|field| {
+            let ty = &field.ty;
+            if field.optional { quote!(0) } else { quote!(<#ty as #krate::Cdr>::KEY_UNIT) }
+        });
+        quote!(const KEY_UNIT: usize = #krate::key_unit(&[#(#base,)* #(#fields,)*]);)
+    }
+
     pub fn key_size(&self) -> TokenStream {
         let krate = self.krate;
         self.over_key(

@@ -261,7 +261,7 @@ impl<'a> Structure<'a> {
             }
         });
         let (coding, plain_items) = if plain { self.plain_coding() } else { (self.coding(), quote!()) };
-        let (fields, last_bound) = (self.field_access(), self.last_bound());
+        let (fields, last_bound, key_unit) = (self.field_access(), self.last_bound(), self.key_unit());
         let in_order = quote! {
             |input| {
                 let mut value = <Self as #krate::Cdr>::initial();
@@ -296,6 +296,7 @@ impl<'a> Structure<'a> {
             #[automatically_derived]
             impl #impl_generics #krate::Cdr for #ident #type_generics #where_clause {
                 const MIN_SIZE: usize = #krate::min_size(#extensibility, <Self as #krate::Members>::MEMBERS_MIN);
+                #key_unit
                 #plain_items
                 #coding
                 #[inline] fn initial() -> Self {

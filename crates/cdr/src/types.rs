@@ -127,6 +127,9 @@ pub trait Cdr: Sized {
     /// taut_cdr::from_payload::<Bad<u32>>(&[]).ok();
     /// ```
     const BOUNDS: usize = 0;
+    /// Where its key form has to begin for both versions to write the same, and where it ends then: at a multiple of this,
+    /// 8, or anywhere, 4. 0: they may differ, or nobody has looked.
+    const KEY_UNIT: usize = 0;
     /// Does [`Cdr::recode_key_of_sample`] make no value? Of a derived structure whose key members come in the order of
     /// their ids.
     const RECODES_KEY: bool = false;
@@ -399,6 +402,19 @@ pub trait Members: DdsType {
     fn decode_key_members(&mut self, input: &mut Decoder<'_>) -> Result<()>;
     /// Adds the greatest size of the key members.
     fn key_members_size(size: KeySize) -> KeySize;
+}
+
+/// The `KEY_UNIT` of a key of members with these: the one that all have.
+#[doc(hidden)]
+pub const fn key_unit(mut units: &[usize]) -> usize {
+    let [first, ..] = units else { return 4 };
+    while let [unit, rest @ ..] = units {
+        if *unit != *first {
+            return 0;
+        }
+        units = rest;
+    }
+    *first
 }
 
 /// The least size of a structure or union with this extensibility, given that of its members.
