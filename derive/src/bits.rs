@@ -34,6 +34,7 @@ fn integer(
         impl #krate::Cdr for #ident {
             const MIN_SIZE: usize = <#wire as #krate::Cdr>::MIN_SIZE;
             const LENGTH_CODE: u32 = <#wire as #krate::Cdr>::LENGTH_CODE;
+            const KEY_UNIT: usize = <#wire as #krate::Cdr>::KEY_UNIT;
             fn encode(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
                 let raw: #wire = #to;
                 #krate::Cdr::encode(&raw, out)

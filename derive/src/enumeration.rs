@@ -45,6 +45,7 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataEnum)
         impl #krate::Cdr for #ident {
             const MIN_SIZE: usize = <#wire as #krate::Cdr>::MIN_SIZE;
             const LENGTH_CODE: u32 = <#wire as #krate::Cdr>::LENGTH_CODE;
+            const KEY_UNIT: usize = <#wire as #krate::Cdr>::KEY_UNIT;
             fn encode(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
                 let value: #wire = match self { #(Self::#literals => Self::#literals as i64 as #wire,)* };
                 #krate::Cdr::encode(&value, out)

@@ -36,7 +36,7 @@ impl Structure<'_> {
     }
 
     pub fn encode_members(&self) -> TokenStream {
-        let krate = self.krate;
+        let (krate, checks) = (self.krate, self.checks_in_place());
         let base =
             self.base.iter().map(|(member, _)| quote!(#krate::Members::encode_members(&self.#member, out)?;));
         let fields = self.fields.iter().map(|field| {
@@ -52,13 +52,14 @@ impl Structure<'_> {
             };
             quote!(#check #write)
         });
-        quote!(#(#base)* #(#fields)*)
+        quote!(#checks #(#base)* #(#fields)*)
     }
 
     pub fn decode_members(&self) -> TokenStream {
-        let krate = self.krate;
+        let (krate, checks) = (self.krate, self.checks_in_place());
         if self.mutable() {
             return quote! {
+                #checks
                 let mut value = <Self as #krate::Cdr>::initial();
                 input.mutable(|id, input| #krate::Members::decode_member(&mut value, id, false, input))?;
                 ::core::result::Result::Ok(value)
@@ -84,7 +85,7 @@ impl Structure<'_> {
             let ty = if *optional { quote!(::core::option::Option<#ty>) } else { quote!(#ty) };
             quote!(#member: { let value: #ty = #read; #check value })
         });
-        quote!(::core::result::Result::Ok(Self { #(#base,)* #(#fields,)* }))
+        quote!(#checks ::core::result::Result::Ok(Self { #(#base,)* #(#fields,)* }))
     }
 
     /// The members of a final or appendable structure, into this one.
@@ -323,6 +324,18 @@ impl Structure<'_> {
             }
         });
         Some(quote!(#(#fields)*))
+    }
+
+    /// What all key members have to have, or all if there are none. Optional ones are written otherwise by each version.
+    pub fn key_unit(&self) -> TokenStream {
+        let krate = self.krate;
+        let any = self.fields.iter().any(|field| field.attributes.key);
+        let base = self.base.iter().map(|(_, base)| quote!(<#base as #krate::Cdr>::KEY_UNIT));
+        let fields = self.fields.iter().filter(|field| !any || field.attributes.key).map(|field| {
+            let ty = &field.ty;
+            if field.optional { quote!(0) } else { quote!(<#ty as #krate::Cdr>::KEY_UNIT) }
+        });
+        quote!(const KEY_UNIT: usize = #krate::key_unit(&[#(#base,)* #(#fields,)*]);)
     }
 
     pub fn key_size(&self) -> TokenStream {

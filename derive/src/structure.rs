@@ -139,7 +139,8 @@ impl<'a> Structure<'a> {
         Ok(())
     }
 
-    /// What only the compiler can see: which bounds the members take, the base's extensibility and ids.
+    /// What only the compiler can see: which bounds the members take, the base's extensibility and ids. Of a type with
+    /// parameters it is looked at where one of its values is written or read.
     fn checks(&self, input: &DeriveInput) -> TokenStream {
         if !input.generics.params.is_empty() {
             return TokenStream::new();
@@ -147,27 +148,34 @@ impl<'a> Structure<'a> {
         let bounded = self.fields.iter().filter(|field| !field.attributes.bounds.is_empty());
         let bounds = bounded
             .map(|Field { ty, attributes, .. }| bounds_fit(self.krate, ty, &attributes.bounds_tokens()));
-        let bounds = asserted(&input.ident, &bounds.collect::<Vec<_>>());
-        let base = self.base.as_ref().map(|(_, base)| self.base_checks(base));
-        quote!(#bounds #base)
+        asserted(&input.ident, &bounds.chain(self.base_checks()).collect::<Vec<_>>())
     }
 
-    fn base_checks(&self, base: &Type) -> TokenStream {
+    /// Assertions about the base: its extensibility, and that its ids are below those of the own members, as a key's
+    /// members come in the order of their ids (XTypes 1.3 §7.6.8), the base's first.
+    fn base_checks(&self) -> Option<TokenStream> {
+        let (_, base) = self.base.as_ref()?;
         let (krate, extensibility) = (self.krate, self.extensibility.tokens(self.krate));
         let ids = self.fields.iter().map(|field| &field.id);
-        quote! {
-            const _: () = assert!(
+        Some(quote! {
+            assert!(
                 <#base as #krate::DdsType>::EXTENSIBILITY as u8 == #extensibility as u8,
                 "a structure has the extensibility of its base"
             );
-            const _: () = {
-                let mut next = <#base as #krate::Members>::NEXT_ID;
-                #(
-                    assert!(#ids >= next, "the ids of a derived structure ascend from those of its base");
-                    next = #ids + 1;
-                )*
-            };
-        }
+            let mut free = <#base as #krate::Members>::FREE_ID;
+            #(
+                assert!(
+                    #ids >= free,
+                    "the ids of a derived structure ascend from the greatest of its base: write them out, #[dds(id = N)]"
+                );
+                free = #ids + 1;
+            )*
+        })
+    }
+
+    /// The same where a value is written or read.
+    pub fn checks_in_place(&self) -> Option<TokenStream> {
+        self.base_checks().map(|checks| quote!(const { #checks };))
     }
 
     fn members(&self, input: &DeriveInput) -> TokenStream {
@@ -179,6 +187,8 @@ impl<'a> Structure<'a> {
             (None, Some((_, base))) => quote!(<#base as #krate::Members>::NEXT_ID),
             (None, None) => quote!(0),
         };
+        let ids = self.fields.iter().map(|field| &field.id);
+        let base_free = self.base.iter().map(|(_, base)| quote!(<#base as #krate::Members>::FREE_ID));
         let base_min = self.base.iter().map(|(_, base)| quote!(<#base as #krate::Members>::MEMBERS_MIN));
         let mins = self.fields.iter().map(|field| {
             let ty = &field.ty;
@@ -209,6 +219,11 @@ impl<'a> Structure<'a> {
             #[automatically_derived]
             impl #impl_generics #krate::Members for #ident #type_generics #where_clause {
                 const NEXT_ID: u32 = #next;
+                const FREE_ID: u32 = {
+                    let mut free = 0 #(+ #base_free)*;
+                    #(if #ids >= free { free = #ids + 1; })*
+                    free
+                };
                 const MEMBERS_MIN: usize = 0usize #(.saturating_add(#base_min))* #(.saturating_add(#mins))*;
                 #[inline] fn encode_members(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
                     #encode
@@ -246,7 +261,7 @@ impl<'a> Structure<'a> {
             }
         });
         let (coding, plain_items) = if plain { self.plain_coding() } else { (self.coding(), quote!()) };
-        let (fields, last_bound) = (self.field_access(), self.last_bound());
+        let (fields, last_bound, key_unit) = (self.field_access(), self.last_bound(), self.key_unit());
         let in_order = quote! {
             |input| {
                 let mut value = <Self as #krate::Cdr>::initial();
@@ -281,6 +296,7 @@ impl<'a> Structure<'a> {
             #[automatically_derived]
             impl #impl_generics #krate::Cdr for #ident #type_generics #where_clause {
                 const MIN_SIZE: usize = #krate::min_size(#extensibility, <Self as #krate::Members>::MEMBERS_MIN);
+                #key_unit
                 #plain_items
                 #coding
                 #[inline] fn initial() -> Self {

@@ -126,6 +126,27 @@ fn refuses_members_of_a_union_that_cannot_be_told_apart() {
     }
 }
 
+/// Two keys would be one instance.
+#[test]
+fn refuses_a_key_that_is_not_kept() {
+    let of = |first: &str, fields: &str| -> syn::DeriveInput {
+        let [first, fields] = [first, fields].map(|text| text.parse::<proc_macro2::TokenStream>().unwrap());
+        parse_quote! {
+            #[dds(union, final, discriminator = i32, key)] enum A { #[dds(#first)] B #fields, #[dds(case = 7)] C }
+        }
+    };
+    for first in ["case = [1, 2]", "default", "default = 3", "case = 1, default"] {
+        for fields in ["", "(u8)", "{ value: u8 }"] {
+            let text = refusal(of(first, fields));
+            assert!(text.contains("must keep which it was"), "{first}: {text}");
+        }
+        for fields in ["{ discriminator: i32 }", "{ discriminator: i32, value: u8 }"] {
+            crate::expand(&of(first, fields)).unwrap();
+        }
+    }
+    crate::expand(&of("case = 1", "(u8)")).unwrap();
+}
+
 #[test]
 fn refuses_words_where_they_say_nothing() {
     let inputs: [(&str, syn::DeriveInput); 14] = [

@@ -64,6 +64,9 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataEnum)
     if cases.iter().filter(|case| case.default).count() > 1 {
         return Err(Error::new_spanned(&input.ident, "only one variant is the default"));
     }
+    if attributes.key {
+        cases.iter().try_for_each(Case::check_keeps_key)?;
+    }
     name_default(&mut cases)?;
     let (krate, ident, key) = (&attributes.krate, &input.ident, attributes.key);
     let union = Union { krate, ident, discriminator, extensibility, key, cases };
@@ -146,6 +149,16 @@ impl<'a> Case<'a> {
             if earlier.into_iter().any(|other| is_same(label, other)) {
                 return Err(Error::new_spanned(label, "another variant is chosen by the same discriminator"));
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses it if keys that differ would be one: it stands for several, and is written as one of them.
+    fn check_keeps_key(&self) -> Result<()> {
+        if !self.keeps && (self.default || self.labels.len() > 1) {
+            let text = "the discriminator is the key, and this variant has several: it must keep which it was, as \
+                        Name { discriminator: T, value: U }";
+            return Err(Error::new_spanned(self.name, text));
         }
         Ok(())
     }
@@ -329,28 +342,30 @@ impl Union<'_> {
             _ => quote!(#krate::Cdr::decode(input)?),
         };
         let arms = self.cases.iter().filter(|case| case.value.is_some()).map(|case| {
-            let pattern = case.form(quote!(_), quote!(value));
-            let (id, bounds) = (case.id, &case.bounds);
+            let (pattern, bounds) = (case.form(quote!(_), quote!(value)), &case.bounds);
             quote! {
-                ::core::option::Option::Some(#pattern) if id == #id => {
+                ::core::option::Option::Some(#pattern) if !is_read => {
                     *value = #read;
                     #krate::Cdr::check_bounds(value, #bounds)?;
+                    is_read = true;
                     ::core::result::Result::Ok(true)
                 }
             }
         });
+        // XTypes 1.3 §7.4.3.5.3: the discriminator, whose id is 0, comes first, then what it selects. By which id that comes
+        // says nothing more, and some number members from 0, too.
         quote! {
             let mut made: ::core::option::Option<Self> = ::core::option::Option::None;
-            input.mutable(|id, input| {
-                if id == 0 {
+            let mut is_read = false;
+            input.mutable(|id, input| match &mut made {
+                ::core::option::Option::None if id == 0 => {
                     let discriminator: #discriminator = #krate::Cdr::decode(input)?;
                     made = ::core::option::Option::Some(<Self as __Select>::select(discriminator)?);
-                    return ::core::result::Result::Ok(true);
+                    ::core::result::Result::Ok(true)
                 }
-                match &mut made {
-                    #(#arms)*
-                    _ => ::core::result::Result::Ok(false),
-                }
+                ::core::option::Option::None => ::core::result::Result::Err(#krate::CdrError::InvalidDiscriminator),
+                #(#arms)*
+                _ => ::core::result::Result::Ok(false),
             })?;
             made.ok_or(#krate::CdrError::InvalidDiscriminator)
         }

@@ -143,6 +143,7 @@ impl<T: Cdr, const N: usize> Cdr for [T; N] {
     const PLAIN: bool = T::PLAIN && T::ELEMENT_PRIMITIVE;
     const FIRST_ALIGN: usize = T::FIRST_ALIGN;
     const BOUNDS: usize = T::BOUNDS;
+    const KEY_UNIT: usize = if T::ELEMENT_PRIMITIVE { T::KEY_UNIT } else { 0 };
 
     #[inline]
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {

@@ -375,12 +375,20 @@ impl<'a> Decoder<'a> {
             Representation::Xcdr2 => rest == 0,
             Representation::Xcdr1 if self.depth > 1 => false,
             Representation::Xcdr1 if rest == 0 || rest < min => true,
-            Representation::Xcdr1 => skip(&mut Decoder { ..*self }) == Err(CdrError::EndOfData),
+            // Nor is what fills it, to its last byte, if it is no value of the member.
+            Representation::Xcdr1 => skip(&mut Decoder { ..*self })
+                .is_err_and(|error| error == CdrError::EndOfData || self.is_filled_up()),
         };
         if is_over {
             self.pos = self.data.len();
         }
         is_over
+    }
+
+    /// Is all that is left zeros up to a multiple of 4?
+    fn is_filled_up(&self) -> bool {
+        let rest = self.data.get(self.pos..).unwrap_or_default();
+        self.data.len().is_multiple_of(4) && rest.iter().all(|byte| *byte == 0)
     }
 
     /// Did the sender's older type end before the next member of its key? A key without headers has all of them.

@@ -68,4 +68,4 @@ pub use plain::{
 };
 pub use primitives::{Char, LongDouble, WChar};
 pub use strings::WString;
-pub use types::{Cdr, DdsType, Endian, Extensibility, Members, Representation, min_size};
+pub use types::{Cdr, DdsType, Endian, Extensibility, Members, Representation, key_unit, min_size};

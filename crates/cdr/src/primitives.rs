@@ -42,6 +42,7 @@ macro_rules! primitives {
             const PRIMITIVE: bool = true;
             const MIN_SIZE: usize = $bytes;
             const LENGTH_CODE: u32 = $code;
+            const KEY_UNIT: usize = if $bytes > 4 { 8 } else { 4 };
             const PLAIN: bool = $plain;
             const FIRST_ALIGN: usize = $bytes;
 
@@ -135,6 +136,7 @@ impl Cdr for bool {
     const PRIMITIVE: bool = true;
     const MIN_SIZE: usize = 1;
     const LENGTH_CODE: u32 = 0;
+    const KEY_UNIT: usize = 4;
 
     #[inline]
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {

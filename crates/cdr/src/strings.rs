@@ -163,6 +163,7 @@ impl Cdr for String {
     const MIN_SIZE: usize = 4;
     const LENGTH_CODE: u32 = 5;
     const BOUNDS: usize = 1;
+    const KEY_UNIT: usize = 4;
 
     #[inline]
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
@@ -219,6 +220,7 @@ impl Cdr for WString {
     const MIN_SIZE: usize = 4;
     const LENGTH_CODE: u32 = 5;
     const BOUNDS: usize = 1;
+    const KEY_UNIT: usize = 4;
 
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
         if has_nul(self.0.as_bytes()) {

@@ -127,6 +127,9 @@ pub trait Cdr: Sized {
     /// taut_cdr::from_payload::<Bad<u32>>(&[]).ok();
     /// ```
     const BOUNDS: usize = 0;
+    /// Where its key form has to begin for both versions to write the same, and where it ends then: at a multiple of this,
+    /// 8, or anywhere, 4. 0: they may differ, or nobody has looked.
+    const KEY_UNIT: usize = 0;
     /// Does [`Cdr::recode_key_of_sample`] make no value? Of a derived structure whose key members come in the order of
     /// their ids.
     const RECODES_KEY: bool = false;
@@ -307,8 +310,75 @@ pub trait DdsType: Cdr {
 /// Written by `derive(DdsType)`; not for calling.
 #[doc(hidden)]
 pub trait Members: DdsType {
-    /// The id of the first member of a structure that inherits from this one.
+    /// The id of the first member of a structure that inherits from this one, if none is written out.
     const NEXT_ID: u32;
+    /// From here on no member has the id, so that one of a structure that inherits may.
+    ///
+    /// ```
+    /// # use taut_derive::DdsType;
+    /// #[derive(DdsType)]
+    /// #[dds(mutable, crate = taut_cdr)]
+    /// struct Base { #[dds(id = 5)] a: u8, #[dds(id = 1)] b: u8 }
+    /// #[derive(DdsType)]
+    /// #[dds(mutable, crate = taut_cdr)]
+    /// struct Good { #[dds(base)] base: Base, #[dds(id = 6)] c: u8, d: u8 }
+    /// #[derive(DdsType)]
+    /// #[dds(mutable, crate = taut_cdr)]
+    /// struct With<T> { #[dds(base)] base: Base, #[dds(id = 6)] c: T }
+    /// taut_cdr::from_payload::<With<u8>>(&[]).ok();
+    /// ```
+    ///
+    /// Without an id of its own `c` has 2, and `f` would have that of `a`.
+    ///
+    /// ```compile_fail
+    /// # use taut_derive::DdsType;
+    /// # #[derive(DdsType)]
+    /// # #[dds(mutable, crate = taut_cdr)]
+    /// # struct Base { #[dds(id = 5)] a: u8, #[dds(id = 1)] b: u8 }
+    /// #[derive(DdsType)]
+    /// #[dds(mutable, crate = taut_cdr)]
+    /// struct Bad { #[dds(base)] base: Base, c: u8, d: u8, e: u8, f: u8 }
+    /// ```
+    ///
+    /// One without members of its own has those of its base.
+    ///
+    /// ```compile_fail
+    /// # use taut_derive::DdsType;
+    /// # #[derive(DdsType)]
+    /// # #[dds(mutable, crate = taut_cdr)]
+    /// # struct Base { #[dds(id = 5)] a: u8, #[dds(id = 1)] b: u8 }
+    /// # #[derive(DdsType)]
+    /// # #[dds(mutable, crate = taut_cdr)]
+    /// # struct Same { #[dds(base)] base: Base }
+    /// #[derive(DdsType)]
+    /// #[dds(mutable, crate = taut_cdr)]
+    /// struct Bad { #[dds(base)] base: Same, #[dds(id = 4)] c: u8 }
+    /// ```
+    ///
+    /// Of a type with parameters it is seen where one of its values is written or read.
+    ///
+    /// ```compile_fail
+    /// # use taut_derive::DdsType;
+    /// # #[derive(DdsType)]
+    /// # #[dds(mutable, crate = taut_cdr)]
+    /// # struct Base { #[dds(id = 5)] a: u8, #[dds(id = 1)] b: u8 }
+    /// #[derive(DdsType)]
+    /// #[dds(mutable, crate = taut_cdr)]
+    /// struct Bad<T> { #[dds(base)] base: Base, #[dds(id = 5)] c: T }
+    /// taut_cdr::from_payload::<Bad<u8>>(&[]).ok();
+    /// ```
+    ///
+    /// ```compile_fail
+    /// # use taut_derive::DdsType;
+    /// # #[derive(DdsType)]
+    /// # #[dds(final, crate = taut_cdr)]
+    /// # struct Base { a: u8 }
+    /// #[derive(DdsType)]
+    /// #[dds(appendable, crate = taut_cdr)]
+    /// struct Bad<T> { #[dds(base)] base: Base, c: T }
+    /// taut_cdr::to_payload(&Bad { base: Base { a: 1 }, c: 2u8 }, taut_cdr::Representation::Xcdr1, &mut vec![]).ok();
+    /// ```
+    const FREE_ID: u32;
     /// The sum of the members' least sizes.
     const MEMBERS_MIN: usize;
     /// Writes the members.
@@ -332,6 +402,19 @@ pub trait Members: DdsType {
     fn decode_key_members(&mut self, input: &mut Decoder<'_>) -> Result<()>;
     /// Adds the greatest size of the key members.
     fn key_members_size(size: KeySize) -> KeySize;
+}
+
+/// The `KEY_UNIT` of a key of members with these: the one that all have.
+#[doc(hidden)]
+pub const fn key_unit(mut units: &[usize]) -> usize {
+    let [first, ..] = units else { return 4 };
+    while let [unit, rest @ ..] = units {
+        if *unit != *first {
+            return 0;
+        }
+        units = rest;
+    }
+    *first
 }
 
 /// The least size of a structure or union with this extensibility, given that of its members.

@@ -3,8 +3,9 @@
 
 use taut_base::InstanceHandle;
 use taut_cdr::{
-    CdrError, DdsType as _, Endian, KeyHasher, Representation, from_key_payload, from_payload,
-    from_payload_into, key_hash, key_hash_of_payload, key_to_payload_in, to_payload, to_payload_in, view,
+    Cdr, CdrError, DdsType as Type, Endian, KeyHasher, LongDouble, Representation, WString, from_key_payload,
+    from_payload, from_payload_into, key_hash, key_hash_of_payload, key_to_payload_in, to_payload,
+    to_payload_in, view,
 };
 use taut_derive::DdsType;
 
@@ -269,6 +270,40 @@ fn members_are_trimmed_before_padding_that_nobody_tells_of() {
     assert_eq!(from_payload::<New>(&[0, 9, 0, 0, 4, 0, 0, 0, 7, 0, 0, 0]), Err(CdrError::EndOfData));
 }
 
+#[test]
+fn padding_is_no_value_of_a_member_that_has_no_zero() {
+    #[derive(DdsType, Debug, Default, PartialEq)]
+    #[dds(bit_bound = 8, crate = taut_cdr)]
+    enum Kind {
+        #[default]
+        One = 1,
+    }
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(final, union, discriminator = u8, crate = taut_cdr)]
+    enum Choice {
+        #[dds(case = 1)]
+        One,
+    }
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(appendable, crate = taut_cdr)]
+    struct New<T> {
+        x: u32,
+        y: u8,
+        added: T,
+    }
+    fn is_over<T: Cdr + PartialEq + std::fmt::Debug>() {
+        let old = [0, 1, 0, 0, 1, 0, 0, 0, 5, 0, 0, 0];
+        assert_eq!(from_payload(&old), Ok(New { x: 1, y: 5, added: T::initial() }));
+        // What was sent is wrong: it is no zero, or not what fills it up.
+        for wrong in [&[5, 2, 0, 0][..], &[5, 0, 0, 2], &[5, 0], &[5, 0, 0]] {
+            assert!(from_payload::<New<T>>(&[&old[..8], wrong].concat()).is_err(), "{wrong:?}");
+        }
+    }
+    is_over::<Kind>();
+    is_over::<Choice>();
+    is_over::<Box<Kind>>();
+}
+
 #[derive(DdsType, Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
 #[dds(final, plain, crate = taut_cdr)]
 #[repr(C)]
@@ -364,4 +399,46 @@ fn a_type_may_call_itself_by_no_name() {
     }
     let long = Directory { entries: Vec::new(), name: "local".into() };
     assert!(to_payload(&long, Representation::Xcdr2, &mut Vec::new()).is_err());
+}
+
+#[test]
+fn a_key_whose_hash_the_versions_have_otherwise_is_told() {
+    #[derive(DdsType, Clone)]
+    #[dds(final, crate = taut_cdr)]
+    struct Keys<A, B, C> {
+        #[dds(key)]
+        a: A,
+        #[dds(key)]
+        b: B,
+        #[dds(key)]
+        c: C,
+    }
+    #[derive(DdsType)]
+    #[dds(final, union, discriminator = u8, crate = taut_cdr)]
+    enum Tree {
+        #[dds(case = 0)]
+        Leaf,
+        #[dds(case = 1)]
+        Node(Box<Keys<Tree, Tree, u8>>),
+    }
+    fn told<T: Type>(value: &T) -> bool {
+        let told = T::KEY_UNIT == 0;
+        let [one, other] = REPRESENTATIONS.map(|version| key_hash(value, version).unwrap());
+        assert!(one == other || told, "nobody is told of it");
+        told
+    }
+    let text = || "a text".to_owned();
+    assert!(!told(&Keys { a: text(), b: 1_u32, c: text() }));
+    assert!(!told(&Keys { a: 1_u64, b: [2.5_f64; 3], c: LongDouble(3) }));
+    assert!(told(&Keys { a: 1_u64, b: 2_u32, c: 3_u8 }), "they do not, but this is not looked at");
+    assert!(!told(&Keys { a: [7_u8; 16], b: [1_u32; 9], c: true }));
+    assert!(!told(&Keys { a: 1_u8, b: 2_u32, c: Keys { a: text(), b: 1_u16, c: 'x' as u16 } }));
+    assert!(told(&Keys { a: 1_u8, b: 2_u64, c: 3_u8 }));
+    assert!(told(&Keys { a: text(), b: 1_u8, c: [2.5_f64; 2] }));
+    assert!(told(&Keys { a: 1_u32, b: LongDouble(1), c: 3_u8 }));
+    assert!(told(&Keys { a: WString::from(""), b: 1_u64, c: 3_u8 }));
+    assert!(told(&Keys { a: [text(), text()], b: 1_u8, c: 3_u8 }));
+    assert!(told(&Keys { a: vec![text()], b: 1_u8, c: 3_u8 }));
+    let leaves = Keys { a: Tree::Leaf, b: Tree::Leaf, c: 1 };
+    assert!(told(&Keys { a: Tree::Node(Box::new(leaves)), b: 1_u64, c: text() }));
 }

@@ -386,6 +386,44 @@ fn the_id_of_a_member_of_a_union_follows_from_the_one_before() {
     assert_eq!(bytes(&Far::Two(9), Xcdr2), expected);
 }
 
+/// OpenDDS numbers the members of a union from 0, and its discriminator 0, too.
+#[test]
+fn the_member_of_a_mutable_union_is_the_one_behind_the_discriminator() {
+    #[derive(DdsType, Clone, Debug, PartialEq)]
+    #[dds(mutable, union, discriminator = i32, crate = taut_cdr)]
+    enum Value {
+        #[dds(case = 1)]
+        A(i32),
+        #[dds(case = 2)]
+        B(f32),
+        #[dds(default)]
+        Nothing,
+    }
+    let read = |members: &[[u8; 4]]| {
+        let len = [0, 0, 0, 4 * members.len() as u8];
+        from_payload::<Value>(&[&[[0, 10, 0, 0], len][..], members].concat().concat())
+    };
+    let (discriminator, number) = ([0x20, 0, 0, 0], |number| [0, 0, 0, number]);
+    let float = [0x40, 0x60, 0, 0];
+    assert_eq!(read(&[discriminator, number(2), [0x20, 0, 0, 1], float]), Ok(Value::B(3.5)));
+    assert_eq!(read(&[discriminator, number(1), [0x20, 0, 0, 0], number(7)]), Ok(Value::A(7)));
+    assert_eq!(read(&[discriminator, number(1), [0xa0, 0, 0, 9], number(7)]), Ok(Value::A(7)));
+    // Whatever is behind it is none of them, nor is what follows one that selects nothing.
+    let (unknown, needed) = ([0x20, 0, 0, 1], [0xa0, 0, 0, 1]);
+    for (selects, value, read_as) in
+        [(number(1), &[[0x20, 0, 0, 1], number(7)][..], Value::A(7)), (number(3), &[], Value::Nothing)]
+    {
+        let with = |more: [u8; 4]| read(&[&[discriminator, selects], value, &[more, number(8)]].concat());
+        assert_eq!(with(unknown), Ok(read_as));
+        assert_eq!(with(needed), Err(CdrError::MustUnderstand));
+    }
+    // One before the discriminator is in no order that the standard has.
+    let before = read(&[[0x20, 0, 0, 2], float, discriminator, number(2)]);
+    assert_eq!(before, Err(CdrError::InvalidDiscriminator));
+    let parameters = [[0, 2, 0, 0], [0, 0, 0, 4], number(1), [0, 0, 0, 4], number(7), [0x7f, 2, 0, 0]];
+    assert_eq!(from_payload(parameters.as_flattened()), Ok(Value::A(7)));
+}
+
 #[test]
 fn depth_is_bounded_on_both_sides() {
     let nest = |depth: usize| (1..depth).fold(Tree::Leaf(Char(0)), |inner, _| Tree::Node(vec![inner]));
@@ -546,7 +584,7 @@ fn a_union_in_a_key_without_headers_is_read() {
     enum Tool {
         #[dds(case = 1)]
         Drill(u8),
-        #[dds(default)]
+        #[dds(case = 0)]
         None,
     }
     #[derive(DdsType, Debug, PartialEq)]
@@ -562,7 +600,7 @@ fn a_union_in_a_key_without_headers_is_read() {
     let job = |place, tool| Job { place, tool, turn: 0x0102 };
     let in_row = [[0, 8, 0, 0], [1, 0, 0, 0], [0, 0, 0, 7], [1, 0, 1, 2]].concat();
     assert_eq!(from_key_payload(&in_row), Ok(job(Place::Row(7), Tool::Drill(0))));
-    let nowhere = [[0, 8, 0, 0], [0, 9, 1, 2]].concat();
+    let nowhere = [[0, 8, 0, 0], [0, 0, 1, 2]].concat();
     assert_eq!(from_key_payload(&nowhere), Ok(job(Place::Nowhere, Tool::None)));
     for representation in [Xcdr1, Xcdr2] {
         let (value, mut key) = (job(Place::Row(7), Tool::Drill(0)), Vec::new());

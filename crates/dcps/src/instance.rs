@@ -303,13 +303,11 @@ impl InstanceTable {
     }
 
     /// The handle of the instance that a key hash names; the hash itself if it names none.
-    pub(crate) fn handle_of(&mut self, hash: InstanceHandle) -> InstanceHandle {
+    pub(crate) fn handle_of(&self, hash: InstanceHandle) -> InstanceHandle {
         if self.find(hash).is_some() {
             return hash;
         }
-        let InstanceTable { by_handle, slab, names, .. } = self;
-        let all = by_handle.values().map(|index| (*index, &slab[*index]));
-        names.find(hash, all).map_or(hash, |index| slab[index].handle)
+        self.names.find(hash).map_or(hash, |index| self.slab[index].handle)
     }
 
     /// The instance is likely to be looked for again.

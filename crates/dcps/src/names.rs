@@ -2,8 +2,9 @@
 //!
 //! A key hash depends on the version of XCDR in which the key is hashed, and peers differ in which they take. A handle
 //! is the hash in one version, whatever version samples come in; what says no key but only its hash may say the other.
-//! Nobody pays for these names until somebody has used one. An end that says no more and comes before all else makes an
-//! instance of that name, which has its handle once its key is known.
+//! Only types whose key the versions write otherwise have these names, one for each instance from when that is made: one
+//! that came to need them all at once would hash the keys of all. An end that says no more and comes before all else makes
+//! an instance of that name, which has its handle once its key is known.
 
 use std::collections::BTreeMap;
 
@@ -22,12 +23,12 @@ pub(crate) struct Names {
     /// How a key is hashed otherwise; `None` if there is no other way.
     hash: Option<KeyHash>,
     /// As many as instances at most.
-    known: Option<BTreeMap<InstanceHandle, u32>>,
+    known: BTreeMap<InstanceHandle, u32>,
 }
 
 impl Names {
     pub fn new(hash: Option<KeyHash>) -> Names {
-        Names { hash, known: None }
+        Names { hash, known: BTreeMap::new() }
     }
 
     /// What a key is named otherwise.
@@ -42,39 +43,24 @@ impl Names {
         self.of_key(&instance.key, instance.key_kind).filter(|name| *name != instance.handle)
     }
 
-    /// The instance of this name. *Cost*: O(log n), but the first time O(n log n) and a hash of each key.
-    pub fn find<'a>(
-        &mut self,
-        name: InstanceHandle,
-        all: impl Iterator<Item = (u32, &'a Instance)>,
-    ) -> Option<u32> {
-        self.hash?;
-        if self.known.is_none() {
-            let named = all.filter_map(|(index, instance)| Some((self.of(instance)?, index)));
-            self.known = Some(named.collect());
-        }
-        self.known.as_ref()?.get(&name).copied()
+    /// The instance of this name. *Cost*: O(log n).
+    pub fn find(&self, name: InstanceHandle) -> Option<u32> {
+        self.known.get(&name).copied()
     }
 
-    /// An instance is new.
+    /// An instance is new. *Cost*: O(log n) and a hash of its key.
     #[inline]
     pub fn add(&mut self, index: u32, instance: &Instance) {
-        if self.known.is_some()
-            && let Some(name) = self.of(instance)
-            && let Some(known) = &mut self.known
-        {
-            known.insert(name, index);
+        if let Some(name) = self.of(instance) {
+            self.known.insert(name, index);
         }
     }
 
-    /// An instance is forgotten.
+    /// An instance is forgotten. *Cost*: as [`Names::add`].
     #[inline]
     pub fn remove(&mut self, instance: &Instance) {
-        if self.known.is_some()
-            && let Some(name) = self.of(instance)
-            && let Some(known) = &mut self.known
-        {
-            known.remove(&name);
+        if let Some(name) = self.of(instance) {
+            self.known.remove(&name);
         }
     }
 }
@@ -114,5 +100,47 @@ impl ReaderSide {
             instances.learn_key(handle, payload, if is_key { PayloadKind::Key } else { PayloadKind::Data });
         }
         Some(handle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use taut_qos::DataReaderQos;
+    use taut_rtps::history_cache::ChangeKind::{Alive, NotAliveDisposed, NotAliveDisposedUnregistered};
+
+    use super::*;
+    use crate::TypeSupport;
+    use crate::reader_cache_tests::{change, handle};
+
+    thread_local!(static HASHED: Cell<usize> = const { Cell::new(0) });
+
+    fn other(payload: &[u8], _: bool) -> Option<InstanceHandle> {
+        HASHED.set(HASHED.get() + 1);
+        payload.first().map(|byte| handle(byte + 100))
+    }
+
+    #[test]
+    fn a_name_costs_no_more_than_a_hash_when_its_instance_comes_and_goes() {
+        let key_hash: KeyHash = |payload, _| payload.first().map(|byte| handle(*byte));
+        let of_keys = TypeSupport { key_hash: Some(key_hash), ..TypeSupport::default() };
+        for other_key_hash in [None, Some(other as KeyHash)] {
+            let of_keys = TypeSupport { other_key_hash, ..of_keys.clone() };
+            let mut side = ReaderSide::new(&DataReaderQos::default().keep_all(), &of_keys);
+            let (mut number, each) = (0, usize::from(other_key_hash.is_some()));
+            let mut hashed = |kind, instance| {
+                number += 1;
+                HASHED.set(0);
+                side.deliver(taut_base::Time(number), 0, &mut Some(change(kind, 1, instance, number)));
+                while side.take_next(taut_base::Time(number)).is_some() {}
+                HASHED.get()
+            };
+            assert!((1..=50).all(|instance| hashed(Alive, instance) == each), "once each");
+            assert!((1..=50).all(|instance| hashed(Alive, instance) == 0), "and then never");
+            assert_eq!(hashed(NotAliveDisposed, 101), 0, "by its other name");
+            assert_eq!(hashed(NotAliveDisposed, 200), 0, "by one that nobody knows");
+            assert_eq!(hashed(NotAliveDisposedUnregistered, 2), each, "it goes");
+        }
     }
 }

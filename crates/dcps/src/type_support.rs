@@ -57,7 +57,8 @@ pub struct TypeSupport {
     pub type_name: String,
     /// How to find the instance; `None` for a type without a key.
     pub key_hash: Option<KeyHash>,
-    /// How peers may hash the same key otherwise: what comes without a key, but with its hash, is looked for by both.
+    /// How peers may hash the same key otherwise: what comes without a key, but with its hash, is looked for by both. `None`
+    /// if they cannot.
     pub other_key_hash: Option<KeyHash>,
     /// How to take the key out of a long sample; without it an instance keeps the whole.
     pub key_of: Option<KeyOf>,

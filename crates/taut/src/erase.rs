@@ -11,10 +11,11 @@ pub(crate) const HANDLES: Representation = Representation::Xcdr1;
 
 /// A type's table of functions, under the name that it is registered with.
 pub(crate) fn type_support<T: DdsType>(type_name: &str) -> TypeSupport {
+    let varies = T::HAS_KEY && T::KEY_UNIT == 0;
     TypeSupport {
         type_name: type_name.to_owned(),
         key_hash: if T::HAS_KEY { Some(handle_of::<T>) } else { None },
-        other_key_hash: if T::HAS_KEY { Some(other_hash_of::<T>) } else { None },
+        other_key_hash: if varies { Some(other_hash_of::<T>) } else { None },
         key_of: if T::HAS_KEY { Some(|payload| key_of::<T>(payload).ok()) } else { None },
         filter: None,
     }

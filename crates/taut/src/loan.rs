@@ -204,10 +204,10 @@ impl<T: DdsType> DataWriter<T> {
     /// Memory for a sample whose last member is a sequence of `count` elements: all other members are those
     /// of `head`, whose own sequence must be empty.
     ///
-    /// *Errors*: [`Error::BadParameter`] if the type is not final, its last member is no such sequence, that of
-    /// `head` is not empty or `count` is above its bound; [`Error::Unsupported`] where CDR does not align the elements as memory
+    /// *Errors*: [`Error::BadParameter`] if the type is not final, its last member is no such sequence or part of the key,
+    /// that of `head` is not empty or `count` is above its bound; [`Error::Unsupported`] where CDR does not align the elements as memory
     /// does, and in XCDR2 for elements that are structures, whose length it has before them; [`Error::OutOfResources`] as [`DataWriter::loan_bytes`]. *Cost*: `head` is encoded, and decoded
-    /// with one element.
+    /// with one element, a few times.
     ///
     /// A sequence of a primitive is one of structures with a single member: both have the same form.
     ///
@@ -263,7 +263,7 @@ impl<T: DdsType> DataWriter<T> {
                 T::TYPE_NAME
             )));
         }
-        self.check_ends_in::<P>(&body, at)?;
+        self.check_ends_in::<P>(&body, at, instance)?;
         let bound = T::last_bound();
         if bound != 0 && count > bound {
             return Err(fits(&format!("{count} elements, and its sequence has at most {bound}")));
@@ -282,25 +282,36 @@ impl<T: DdsType> DataWriter<T> {
         Ok(LoanSequence { lent, instance, key, start, of: PhantomData })
     }
 
-    /// Is what starts at `at` the count of a sequence of `P`? Tried with one element of zeros, and with one
-    /// byte less, which must be refused.
-    fn check_ends_in<P: Plain>(&self, body: &[u8], at: usize) -> Result<()> {
+    /// Is what starts at `at` the count of a sequence of `P`, which is no key? Tried with one element of zeros, as strings
+    /// have in them, and with one of ones, as they have not, and with one byte less, which must be refused.
+    fn check_ends_in<P: Plain>(&self, body: &[u8], at: usize, instance: InstanceHandle) -> Result<()> {
+        let representation = self.untyped.representation;
         let mut one = body.get(..at).unwrap_or_default().to_vec();
         one.extend_from_slice(&1_u32.to_ne_bytes());
-        one.resize(one.len() + size_of::<P>(), 0);
-        let decodes = |one: &[u8], len: usize| {
-            let bytes = one.get(..len).unwrap_or_default();
-            T::decode(&mut taut_cdr::Decoder::new(bytes, self.untyped.representation, Endian::NATIVE)).is_ok()
+        let start = one.len();
+        one.resize(start + size_of::<P>(), 0);
+        let read =
+            |bytes: &[u8]| T::decode(&mut taut_cdr::Decoder::new(bytes, representation, Endian::NATIVE)).ok();
+        let ends = |one: &[u8]| {
+            let (head, element) = one.split_at(start);
+            let of_ones = [head, &vec![1; element.len()]].concat();
+            let is_longer = read(&one[..one.len() - 1]).is_none() && read(&of_ones).is_some();
+            read(one).filter(|_| is_longer)
         };
-        let ends = |one: &[u8]| decodes(one, one.len()) && !decodes(one, one.len() - 1);
-        if ends(&one) {
+        if let Some(sample) = ends(&one) {
+            if taut_cdr::key_hash(&sample, representation) != Ok(instance) {
+                return Err(Error::BadParameter(format!(
+                    "{}: its sequence is part of the key; use write",
+                    T::TYPE_NAME
+                )));
+            }
             return Ok(());
         }
         // XTypes 1.3 §7.4.3.5: in XCDR2 a sequence of structures has a DHEADER, how long it is, before its count.
         let header = at.checked_sub(4).and_then(|from| one.get_mut(from..at));
         if let (Some(header), Ok(len)) = (header, u32::try_from(4 + size_of::<P>())) {
             header.copy_from_slice(&len.to_ne_bytes());
-            if ends(&one) {
+            if ends(&one).is_some() {
                 return Err(Error::Unsupported(format!(
                     "{}: XCDR2 has the length of its last member before it; use XCDR1 or write",
                     T::TYPE_NAME

@@ -157,6 +157,62 @@ fn only_what_can_be_lent_in_parts_is() {
     assert!(matches!(tails.loan_sequence::<Point>(&tail, 1), Err(Error::BadParameter(_))), "not the last");
 }
 
+#[derive(DdsType)]
+#[dds(final)]
+struct Named {
+    names: Vec<String>,
+}
+
+#[derive(DdsType)]
+#[dds(final)]
+struct Path {
+    #[dds(key)]
+    points: Vec<Point>,
+}
+
+#[derive(DdsType)]
+#[dds(final)]
+struct Of<T> {
+    number: u32,
+    #[dds(key)]
+    inner: T,
+}
+
+/// What one element of zeros does not tell apart, and samples that would be those of an instance without elements.
+#[test]
+fn neither_strings_nor_a_key_are_lent_in_parts() {
+    let one = participant(97, true);
+    let refused = |outcome: taut::Result<()>, what: &str| {
+        let Err(Error::BadParameter(text)) = outcome else { panic!("{outcome:?}") };
+        assert!(text.contains(what), "{text}");
+    };
+    for (topic, representation) in
+        [("Names1", DataRepresentationId::XCDR1), ("Names2", DataRepresentationId::XCDR2)]
+    {
+        let names = one.topic::<Named>(topic).unwrap();
+        let names = names.writer(Qos::default().representation([representation])).unwrap();
+        let empty = Named { names: Vec::new() };
+        refused(names.loan_sequence::<Word>(&empty, 1).map(drop), "no sequence of such elements");
+    }
+    let (paths, _reader) = pair::<Path>(&one, &one, "Path");
+    let path = || Path { points: Vec::new() };
+    refused(paths.loan_sequence::<Point>(&path(), 1).map(drop), "part of the key; use write");
+    let (nested, _reader) = pair::<Of<Path>>(&one, &one, "Nested");
+    let of = Of { number: 1, inner: path() };
+    refused(nested.loan_sequence::<Point>(&of, 1).map(drop), "part of the key; use write");
+    let (clouds, _reader) = pair::<Of<Cloud>>(&one, &one, "Clouds");
+    let cloud = Cloud { name: String::new(), sensor: 1, points: Vec::new() };
+    assert!(clouds.loan_sequence::<Point>(&Of { number: 1, inner: cloud }, 1).is_ok(), "it has another key");
+}
+
+#[derive(DdsType, Clone, Copy, Pod, Zeroable)]
+#[bytemuck(crate = "taut::cdr::bytemuck")]
+#[dds(final, plain)]
+#[repr(C)]
+struct Word {
+    word: u32,
+}
+
 #[derive(DdsType, PartialEq, Debug)]
 #[dds(final)]
 struct Sketch {
