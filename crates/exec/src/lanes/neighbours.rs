@@ -550,17 +550,7 @@ impl Inner {
             Message::Ring => self.note_rung(),
             Message::Offer { writer, reader, number } => {
                 let Some(lane) = fds.pop().filter(|_| is_of(writer) && ours(reader)) else { return false };
-                let mapped = map(lane, MAX_LANE);
-                let is_own_want = matches!(mapped, Err(Refusal::NotMapped { .. }));
-                let mapped = mapped.map_err(|why| why.to_string());
-                match mapped.and_then(|region| Lane::open(region).map_err(|why| why.to_string())) {
-                    Ok(lane) => self.on_offer(from, (writer, reader), number, Arc::new(lane)),
-                    Err(why) if is_own_want => self.refuse_lane(from, (writer, reader), NO_ADDRESSES, &why),
-                    Err(why) => {
-                        self.neighbours.tell_why(Who::Participant(writer.prefix), &why);
-                        return false;
-                    }
-                }
+                return self.hear_offer(from, (writer, reader), number, lane);
             }
             Message::Accept { writer, reader, number } => {
                 let Some(feedback) = fds.pop().filter(|_| ours(writer) && is_of(reader)) else {
@@ -568,8 +558,7 @@ impl Inner {
                 };
                 if from.pairs.begin((writer, reader), number) {
                     let region = match map(feedback, PAGE as u64) {
-                        Err(why @ Refusal::NotMapped { .. }) => {
-                            // The peer has kept to the rules.
+                        Err(why) if why.is_own_want() => {
                             self.refuse_feedback(from, (writer, reader), &why.to_string());
                             return true;
                         }
@@ -606,6 +595,26 @@ impl Inner {
                     self.want(writer, reader);
                     self.return_to(reader.prefix, Some(from.since));
                 }
+            }
+        }
+        true
+    }
+
+    /// A neighbour's writer offers its lane. `false`: it is none.
+    fn hear_offer(&self, from: &Arc<Neighbour>, (writer, reader): Pair, number: u64, lane: OwnedFd) -> bool {
+        if self.peek(|core| core.participant.core().local_reader(reader).is_none()) {
+            // It has gone, of which the writer hears by discovery, or was never there.
+            return true;
+        }
+        let mapped = map(lane, MAX_LANE);
+        let is_own_want = mapped.as_ref().is_err_and(Refusal::is_own_want);
+        let mapped = mapped.map_err(|why| why.to_string());
+        match mapped.and_then(|region| Lane::open(region).map_err(|why| why.to_string())) {
+            Ok(lane) => self.on_offer(from, (writer, reader), number, Arc::new(lane)),
+            Err(why) if is_own_want => self.refuse_lane(from, (writer, reader), NO_ADDRESSES, &why),
+            Err(why) => {
+                self.neighbours.tell_why(Who::Participant(writer.prefix), &why);
+                return false;
             }
         }
         true

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::{Uid, geteuid, setuid};
-use taut_base::{Guid, Time};
+use taut_base::{EntityId, Guid, Time};
 use taut_dcps::{Endpoint, Match, Selection, TypeSupport};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback};
 use taut_mem::{Pool, Region};
@@ -435,15 +435,7 @@ fn what_a_participant_left_held_comes_back_with_the_end_of_its_process() {
         kept.iter().any(|payload| payload.len() == LEN)
     });
     let Pair { near, far, writer, mut outlet, .. } = pair;
-    let (inner, prefix) = (&near.inner, far.inner.prefix);
-    let id = *inner.neighbours.known.lock().keys().next().unwrap();
-    drop(far);
-    let is_known = || inner.peek(|core| core.participant.core().database().peer(prefix).is_some());
-    let end = Instant::now() + LIMIT;
-    while is_known() || inner.neighbours.find(prefix).is_some() {
-        assert!(Instant::now() < end, "it has gone");
-        near.run_once(Some(monotonic_now() + taut_base::Duration::from_millis(1))).unwrap();
-    }
+    let (inner, id) = (&near.inner, go(&near, far));
     let mut held = || {
         inner.joins.route(writer).remove(reader);
         outlet.refresh();
@@ -456,6 +448,20 @@ fn what_a_participant_left_held_comes_back_with_the_end_of_its_process() {
     // The process ends.
     inner.hear(FIRST_SOURCE + 2 * id + 1);
     assert_eq!(held(), 0);
+}
+
+/// Ends the other participant. Returns the number of the connection to it when both are no longer known.
+fn go(near: &Executor, far: Executor) -> u64 {
+    let (inner, prefix) = (&near.inner, far.inner.prefix);
+    let id = *inner.neighbours.known.lock().keys().next().unwrap();
+    drop(far);
+    let is_known = || inner.peek(|core| core.participant.core().database().peer(prefix).is_some());
+    let end = Instant::now() + LIMIT;
+    while is_known() || inner.neighbours.find(prefix).is_some() {
+        assert!(Instant::now() < end, "it has gone");
+        near.run_once(Some(monotonic_now() + taut_base::Duration::from_millis(1))).unwrap();
+    }
+    id
 }
 
 /// A lane in which each cell was written once has no room while a reader is about to attach.
@@ -583,6 +589,25 @@ fn a_reader_that_loses_a_match_alone_is_offered_the_lane_anew() {
     pair.drive("it reads the lane", |pair| is_joined(pair));
     taken.extend(pair.drive_into_lane(&mut written));
     assert!(taken.is_sorted(), "{taken:?}");
+}
+
+/// What it brings takes addresses of this process.
+#[test]
+fn what_is_offered_to_no_reader_is_not_kept() {
+    let mut pair = Pair::new();
+    pair.drive_into_lane(&mut 0);
+    let (writer, _) = pair.guids();
+    let find = |at: &Executor, other: &Executor| at.inner.neighbours.find(other.inner.prefix).unwrap();
+    let (far, near) = (find(&pair.near, &pair.far), find(&pair.far, &pair.near));
+    let of = |number| Guid::new(pair.far.inner.prefix, EntityId::user(number, false, false));
+    let route = pair.near.inner.joins.route(pair.writer);
+    for number in 0..3 {
+        let offer = Message::Offer { writer, reader: of(0xff_0000 + number), number: 1 };
+        assert!(route.with_memory(|memory| far.send(&offer, Some(memory)).is_ok()));
+    }
+    pair.far.inner.listen(&near);
+    assert!((0..3).all(|number| !near.pairs.is((writer, of(0xff_0000 + number)), |_| true)));
+    assert!(!near.has_parted(), "it may have gone while that was on its way");
 }
 
 #[test]
