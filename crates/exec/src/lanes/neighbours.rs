@@ -191,7 +191,13 @@ impl Neighbour {
         self.parted.load(Ordering::SeqCst)
     }
 
-    /// Do its readers hold anything of lanes of ours?
+    /// May its readers look at lanes of ours, as far as is known? One whose program was replaced has not said that they do not.
+    fn may_read(&self) -> bool {
+        self.feedbacks.lock().iter().filter_map(Weak::upgrade).any(|feedback| !feedback.has_ended())
+    }
+
+    /// Do they hold anything?
+    #[cfg(test)]
     pub fn holds_any(&self) -> bool {
         self.feedbacks.lock().iter().filter_map(Weak::upgrade).any(|feedback| feedback.holds_any())
     }
@@ -728,7 +734,7 @@ impl Inner {
         self.peek(|core| core.participant.core().database().peer(prefix).is_some())
     }
 
-    /// Drops those that have parted and whose participants are no longer known: the process lives on. While it looks at
+    /// Drops those that have parted and whose participants are no longer known: the process lives on. While it may look at
     /// samples of ours, its end is still to be heard.
     fn sweep(&self) {
         let known = self.neighbours.known.lock();
@@ -736,20 +742,20 @@ impl Inner {
         drop(known);
         for one in parted {
             let name = one.name();
-            if !name.is_some_and(|prefix| self.is_there(prefix)) && !one.holds_any() {
+            if !name.is_some_and(|prefix| self.is_there(prefix)) && !one.may_read() {
                 self.drop_neighbour(&one);
             }
         }
     }
 
-    /// Those of a participant that have parted make room for its next connection. While it looks at samples of ours, its
+    /// Those of a participant that have parted make room for its next connection. While it may look at samples of ours, its
     /// end is still to be heard.
     fn drop_parted(&self, prefix: GuidPrefix) {
         let known = self.neighbours.known.lock();
         let parted: Vec<_> =
             known.values().filter(|one| one.is(prefix) && one.has_parted()).cloned().collect();
         drop(known);
-        parted.iter().filter(|one| !one.holds_any()).for_each(|one| self.drop_neighbour(one));
+        parted.iter().filter(|one| !one.may_read()).for_each(|one| self.drop_neighbour(one));
     }
 
     fn drop_neighbour(&self, neighbour: &Neighbour) {

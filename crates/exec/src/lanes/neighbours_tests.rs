@@ -450,6 +450,35 @@ fn what_a_participant_left_held_comes_back_with_the_end_of_its_process() {
     assert_eq!(held(), 0);
 }
 
+/// As of a process whose program was replaced: it has ended nothing, and reads nothing.
+#[test]
+fn who_has_not_said_that_it_reads_no_more_counts_until_its_process_has_ended() {
+    let mut pair = Pair::new();
+    pair.drive_into_lane(&mut 0);
+    let (_, reader) = pair.guids();
+    let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
+    let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
+    let route = pair.near.inner.joins.route(pair.writer);
+    let other = Guid { prefix: taut_base::GuidPrefix([4; 12]), ..reader };
+    assert!(neighbour.note_feedback(&feedback) && route.add(other, feedback, true, Vec::new()));
+    drop(neighbour);
+    let Pair { near, far, mut outlet, .. } = pair;
+    let id = go(&near, far);
+    route.remove(other);
+    let mut left = || {
+        route.remove(reader);
+        outlet.refresh();
+        outlet.lane.as_ref().unwrap().left()
+    };
+    assert_eq!(left(), 1, "it may read on");
+    // Somebody else connects.
+    let _other = Connection::connect(near.inner.prefix, None).unwrap();
+    near.inner.hear(FIRST_SOURCE);
+    // The process ends.
+    near.inner.hear(FIRST_SOURCE + 2 * id + 1);
+    assert_eq!(left(), 0);
+}
+
 /// Ends the other participant. Returns the number of the connection to it when both are no longer known.
 fn go(near: &Executor, far: Executor) -> u64 {
     let (inner, prefix) = (&near.inner, far.inner.prefix);
