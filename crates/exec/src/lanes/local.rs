@@ -330,32 +330,38 @@ impl Inner {
         fail::point(Point::ReaderLaneSet);
     }
 
+    /// It may come late: the lane has then been left, and the two have matched anew perhaps.
     fn set_reader_lane(&self, writer: Guid, reader: Guid, from: SequenceNumber) {
         self.with(|participant, now| {
-            if let Some(index) = participant.core().local_writer(writer) {
+            let Some(index) = participant.core().local_writer(writer) else { return };
+            if self.joins.route(index).is_here(reader).is_some() {
                 participant.set_reader_lane(now, index, reader, Some(from));
             }
         });
     }
 
+    /// Nothing of a local writer goes to a reader through the lane any more: what it writes takes the usual way. With one
+    /// token, as the protocol leaves to the lane only what that leads to. `false`: the writer is none of this participant.
+    fn leave_lane_of(&self, writer: Guid, reader: Guid) -> bool {
+        self.with(|participant, now| {
+            let Some(index) = participant.core().local_writer(writer) else { return false };
+            participant.set_reader_lane(now, index, reader, None);
+            self.end_reading(&self.joins.route(index), reader);
+            true
+        })
+    }
+
     /// The pair no longer uses a lane, though it may be matched still.
     pub fn leave_lane(&self, writer: Guid, reader: Guid) {
-        let route = self.with(|participant, now| match participant.core().local_writer(writer) {
-            Some(index) => {
-                participant.set_reader_lane(now, index, reader, None);
-                Some(self.joins.route(index))
-            }
-            None => {
-                if let Some(index) = participant.core().local_reader(reader) {
-                    participant.remove_lane(now, index, writer);
-                }
-                None
+        if self.leave_lane_of(writer, reader) {
+            return;
+        }
+        self.with(|participant, now| {
+            if let Some(index) = participant.core().local_reader(reader) {
+                participant.remove_lane(now, index, writer);
             }
         });
-        match route {
-            Some(route) => self.end_reading(&route, reader),
-            None => self.forget(writer, reader),
-        }
+        self.forget(writer, reader);
     }
 
     /// Nothing goes to a reader through a lane any more, and its writer waits for it no longer.
@@ -388,8 +394,8 @@ impl Inner {
     pub fn withdraw(&self, writer: Guid, reader: Guid) {
         // First of all: who is about to add the reader looks after that whether the pair is still there.
         let neighbour = self.neighbours.end(writer, reader, reader.prefix);
-        if let Some(route) = self.route_of(writer) {
-            self.end_reading(&route, reader);
+        if self.route_of(writer).is_some_and(|route| route.is_here(reader).is_some()) {
+            self.leave_lane_of(writer, reader);
         }
         // A reader that has gone before it had matched forgets nothing.
         if let Some(other) = Process::this().find(reader.prefix) {

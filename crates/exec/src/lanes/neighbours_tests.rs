@@ -620,6 +620,42 @@ fn a_reader_that_loses_a_match_alone_is_offered_the_lane_anew() {
     assert!(taken.is_sorted(), "{taken:?}");
 }
 
+/// A partition that was changed and changed back, say, while its reader begins to read.
+#[test]
+fn what_is_matched_anew_is_not_taken_for_what_reads_the_lane() {
+    const MORE: u32 = 10;
+    for is_late in [false, true] {
+        let mut pair = Pair::new();
+        let mut written = 0;
+        let mut taken = pair.drive_into_lane(&mut written);
+        let (writer, reader) = pair.guids();
+        let inner = Arc::clone(&pair.near.inner);
+        let read = || inner.on_reading(writer, reader, 1);
+        let follow = |matched| {
+            inner.leave_matches(vec![Match { writer, reader, offered: true, matched }]);
+            inner.follow_matches(Time::NEVER);
+        };
+        if !is_late {
+            read();
+        }
+        follow(false);
+        if is_late {
+            read();
+        }
+        follow(true);
+        let all = written + MORE;
+        while written < all {
+            pair.write(written).unwrap();
+            written += 1;
+        }
+        pair.drive("all samples have come", |pair| {
+            taken.extend(take(&pair.far, pair.reader));
+            taken.last() == Some(&(all - 1))
+        });
+        assert_eq!(taken, Vec::from_iter(taken[0]..all));
+    }
+}
+
 /// What it brings takes addresses of this process.
 #[test]
 fn what_is_offered_to_no_reader_is_not_kept() {
