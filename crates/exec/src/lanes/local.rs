@@ -548,12 +548,12 @@ mod tests {
 
     use taut_base::Time;
     use taut_dcps::{Endpoint, Entity};
-    use taut_qos::DataReaderQos;
+    use taut_qos::{DataReaderQos, History};
     use taut_rtps::ReaderIndex;
 
     use super::*;
     use crate::Executor;
-    use crate::executor_tests::{endpoint, executor_with_lanes, write};
+    use crate::executor_tests::{endpoint, executor_with_lanes, take, write};
 
     const LIMIT: std::time::Duration = std::time::Duration::from_secs(20);
 
@@ -644,6 +644,31 @@ mod tests {
         executor.set_listener(Entity::Writer(index), Some(crate::listener(listener))).unwrap();
         executor.run_once(Some(Time(0))).unwrap();
         assert_eq!(told.lock().first(), Some(&true));
+    }
+
+    /// Who is best effort waits for nothing: what lies in the lane would come before what was left to the token's holder.
+    #[test]
+    fn what_was_left_before_a_lane_begins_comes_before_what_it_brings() {
+        let (executor, index, _) = executor_with_lanes();
+        let mut outlet = executor.outlet(index, &Default::default()).unwrap();
+        let inner = &executor.inner;
+        let reads = DataReaderQos { history: History::KeepAll, ..DataReaderQos::default() };
+        let made = inner.with(|of, now| of.create_reader(now, endpoint(reads)));
+        let (writer, reader) = guids(&executor, index, made);
+        let mut core = inner.enter();
+        (0..5).for_each(|n| write(&executor, &mut outlet, n));
+        let route = inner.joins.route(index);
+        let offer = Offer { writer, lane: route.lane(None), route, ringer: Ringer::of(inner) };
+        assert!(inner.join_here(&mut core, reader, offer).is_some());
+        (5..8).for_each(|n| write(&executor, &mut outlet, n));
+        drop(core);
+        let mut taken = take(&executor, made);
+        executor.run_once(Some(Time(0))).unwrap();
+        taken.extend(take(&executor, made));
+        assert_eq!(taken, Vec::from_iter(0..8));
+        write(&executor, &mut outlet, 8);
+        assert!(outlet.lane.as_ref().is_some_and(|lane| lane.lane().last() == 9), "it goes through the lane");
+        assert_eq!(take(&executor, made), [8]);
     }
 
     #[test]

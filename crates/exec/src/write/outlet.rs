@@ -228,6 +228,8 @@ pub struct Outlet {
     limit: u64,
     /// Only the protocol counts the samples of an instance: none goes through the lane.
     counts_instances: bool,
+    /// None does for that, or not yet.
+    leaves_lane: bool,
     waits: bool,
     pub(crate) spin: Spin,
     pub(crate) burst: Burst,
@@ -275,6 +277,7 @@ impl Outlet {
             gone: SequenceNumber::ZERO,
             limit,
             counts_instances,
+            leaves_lane: counts_instances,
             waits: false,
             spin: Spin::default(),
             burst: Burst::new(qos.latency_budget),
@@ -317,6 +320,12 @@ impl Outlet {
             self.lane = Some(writer);
         }
         self.has_readers = !ends.readers.is_empty();
+        // Who waits for nothing would read what comes behind that in the lane before it, and go without it.
+        let is_behind = self.link.seen() < self.given;
+        self.leaves_lane = self.counts_instances || is_behind;
+        if is_behind {
+            self.version = u64::MAX;
+        }
         if self.has_readers {
             // The protocol is to see the next change, so that it tells who may wait for what is gone.
             self.given = self.given.max(self.gone);
@@ -415,7 +424,7 @@ impl Outlet {
     /// room.
     #[inline]
     pub(crate) fn place(&mut self, payload: &mut Payload<'_>) -> bool {
-        let may = self.has_readers && !self.counts_instances;
+        let may = self.has_readers && !self.leaves_lane;
         let Some(lane) = self.lane.as_mut().filter(|_| may) else { return false };
         if payload.place.is_some() {
             return true;
