@@ -84,14 +84,15 @@ impl ReaderSide {
             && left > 0
             && let Some((at, until)) = self.first_written(sources, patience)
         {
-            let before = pulled.read;
             let Some(source) = sources.get_mut(at) else { return };
+            let (before, passed) = (pulled.read, source.lane.passed());
             // With one that is overdue comes all that has gathered behind it.
             let until = if source.is_overdue(patience) { u64::MAX } else { until };
             self.pull_source(now, source, pulled, most, until);
             let read = pulled.read.saturating_sub(before);
-            // One that was overtaken while it was looked at has had its turn.
-            left = left.saturating_sub(read.max(1));
+            let passed = source.lane.passed().saturating_sub(passed);
+            // One that was overtaken while it was looked at has had its turn. What was passed there is not read.
+            left = left.saturating_sub(read.max(1)).saturating_sub(passed as usize);
             for waiting in sources.iter_mut().filter_map(|source| source.waiting.as_mut()) {
                 waiting.others = waiting.others.saturating_add(read);
             }

@@ -6,7 +6,7 @@
 //! so memory of hugetlbfs is refused.
 //!
 //! What remains: a page that the owner has not committed is taken when it is read, and counts as ours. A
-//! hostile peer can so cost `max_len`, and no more.
+//! hostile peer can so cost `max_len`, and no more; and all of them together [`MOST`] mappings.
 
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,6 +23,9 @@ use crate::mapping::Mapping;
 const NEEDED: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::FUTURE_WRITE);
 /// *Source*: TMPFS_MAGIC of linux/magic.h; a memfd lies in a tmpfs that the kernel mounts for itself.
 const TMPFS: u64 = 0x0102_1994;
+/// Mappings of others' memory in this process: a quarter of the 65,530 that it has (vm.max_map_count). Lower and who has
+/// many neighbours shares less with them, higher and they leave too few for its threads and its allocator.
+const MOST: usize = 16_384;
 
 /// Why a peer's memory is not used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,6 +50,8 @@ pub enum Refusal {
         /// Its length.
         len: u64,
     },
+    /// This process has mapped as much memory of others as it does.
+    TooMany,
     /// The kernel does not map it: too many mappings, or no addresses left.
     NotMapped {
         /// The error number.
@@ -73,6 +78,9 @@ pub fn map(fd: OwnedFd, max_len: u64) -> Result<Region, Refusal> {
         return Err(Refusal::NotRegular);
     }
     let len = checked_len(stat.st_size as u64, max_len, page_size())?;
+    if Mapping::others() >= MOST {
+        return Err(Refusal::TooMany);
+    }
     let mapping = Mapping::new(fd.as_fd(), len, false).map_err(not_mapped)?;
     Ok(Arc::new(mapping).region())
 }
@@ -94,6 +102,13 @@ fn not_mapped(errno: Errno) -> Refusal {
     Refusal::NotMapped { errno: errno.raw_os_error() }
 }
 
+impl Refusal {
+    /// Is it this process that lacks something, while the peer has kept to the rules?
+    pub fn is_own_want(&self) -> bool {
+        matches!(self, Refusal::TooMany | Refusal::NotMapped { .. })
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -106,6 +121,9 @@ impl fmt::Display for Refusal {
             Refusal::Empty => f.write_str("the memory has no bytes"),
             Refusal::TooLong { len } => write!(f, "the memory has {len} B, more than was agreed"),
             Refusal::TornPage { len } => write!(f, "the memory has {len} B, which are no whole pages"),
+            Refusal::TooMany => {
+                write!(f, "this process has mapped memory of others {MOST} times, and does not more often")
+            }
             Refusal::NotMapped { errno } => {
                 write!(f, "the memory cannot be mapped: {}", Errno::from_raw_os_error(*errno))
             }

@@ -6,10 +6,14 @@ use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MlockFlags, ProtFlags, madvise, mlock_with, mmap, munmap};
 use taut_mem::Region;
+
+/// How many there are that cannot be written: of others' memory.
+static OTHERS: AtomicUsize = AtomicUsize::new(0);
 
 /// Invariant: from `base`, the start of a page, `len` bytes are mapped shared until drop, writable if
 /// `writable`; they lie inside of a file that nobody can make shorter, which its seals see to. Only
@@ -32,7 +36,13 @@ impl Mapping {
         // SAFETY: the kernel chooses addresses that nothing else has.
         let base = unsafe { mmap(std::ptr::null_mut(), len, access, MapFlags::SHARED, fd, 0) }?;
         let base = NonNull::new(base.cast::<u8>()).ok_or(Errno::FAULT)?;
+        OTHERS.fetch_add(usize::from(!writable), Ordering::Relaxed);
         Ok(Mapping { base, len, writable })
+    }
+
+    /// How many there are of others' memory.
+    pub fn others() -> usize {
+        OTHERS.load(Ordering::Relaxed)
     }
 
     pub fn len(&self) -> usize {
@@ -73,5 +83,6 @@ impl Drop for Mapping {
         // SAFETY: the type's invariant: mapped once, by us, and nobody looks any more. It cannot fail for
         // a range that is mapped.
         let _ = unsafe { munmap(self.start(0), self.len) };
+        OTHERS.fetch_sub(usize::from(!self.writable), Ordering::Relaxed);
     }
 }

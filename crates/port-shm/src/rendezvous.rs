@@ -11,7 +11,7 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, chmod, fstat, openat, rename, unlink};
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, chmod, fstat, lstat, openat, rename, unlink};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{
     AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
@@ -30,6 +30,9 @@ const BACKLOG: i32 = 128;
 /// Entries of the directory that one bind looks at for dead names: a bound on its time. Lower and in a
 /// directory of many participants some dead names stay; higher and a bind takes longer.
 const SWEPT: usize = 256;
+/// How old a name is, in seconds, whose socket could still be about to listen, by the file system's clock. Lower and one
+/// that starts on a busy machine may lose its name to another, higher and what a killed process left stays longer.
+const YOUNG_FOR: i64 = 10;
 /// Connections that ended before they were accepted, which one accept skips.
 const ABORTED: usize = 16;
 
@@ -62,8 +65,8 @@ impl Listener {
             }
             Some(directory) => {
                 let path = socket_path(prefix, directory)?;
-                sweep(directory);
                 bind_path(&socket, &path).map_err(|e| refused(format!("bind {}", path.display()), e))?;
+                sweep(directory, made_at(&path));
                 Some(path)
             }
         };
@@ -194,8 +197,13 @@ fn is_dead(path: &Path) -> std::result::Result<bool, Errno> {
     Ok(connect(&probe, &SocketAddrUnix::new(path)?) == Err(Errno::CONNREFUSED))
 }
 
-/// Removes the names of dead sockets of this host. What cannot be read or removed is another's business.
-fn sweep(directory: &Path) {
+/// When the name was made, in seconds by the file system's clock.
+fn made_at(path: &Path) -> Option<i64> {
+    lstat(path).ok().map(|stat| stat.st_mtime)
+}
+
+/// Removes the names of dead sockets of this host, at this time. What cannot be read or removed is another's business.
+fn sweep(directory: &Path, now: Option<i64>) {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
     let Ok(prefix) = names_of_this_host() else { return };
     let Ok(opened) = openat(CWD, directory, flags, Mode::empty()) else { return };
@@ -204,7 +212,10 @@ fn sweep(directory: &Path) {
         let Ok(name) = entry.file_name().to_str() else { continue };
         let path = directory.join(name);
         let is_young = path.extension().is_some_and(|extension| extension == YOUNG);
-        if name.starts_with(&prefix) && (name.ends_with(SUFFIX) || is_young) && is_dead(&path) == Ok(true) {
+        // A name is there for a moment before its socket has it.
+        let is_left = || now.zip(made_at(&path)).is_some_and(|(now, made)| now - made >= YOUNG_FOR);
+        let is_one = name.ends_with(SUFFIX) || is_young && is_left();
+        if name.starts_with(&prefix) && is_one && is_dead(&path) == Ok(true) {
             let _ = unlink(&path);
         }
     }

@@ -30,6 +30,7 @@ fn child() {
         ["commit", procs] => commit_until_refused(procs),
         ["locked"] => locked(),
         ["limited"] => limited(),
+        ["many"] => many(),
         _ => panic!("no role {role:?}"),
     }
 }
@@ -147,6 +148,25 @@ fn foreign_descriptors_are_refused_with_their_reason() {
     let kind = refused(file);
     assert!(matches!(kind, Some(Refusal::NotMemory | Refusal::Unsealed)), "a file of /tmp: {kind:?}");
     assert!(Refusal::Unsealed.to_string().contains("not sealed"));
+}
+
+/// In a process of its own: they are counted for all of its threads.
+#[test]
+fn others_take_so_many_mappings_of_a_process_and_no_more() {
+    Role::alone("many");
+}
+
+fn many() {
+    const MOST: usize = 16_384;
+    let memory = Memory::create("many", 4096).unwrap();
+    let another = || map(dup(memory.fd()).unwrap(), 4096);
+    let mut all: Vec<_> = (0..MOST).map(|_| another().expect("there is room")).collect();
+    let refused = another().err();
+    assert!(refused == Some(Refusal::TooMany) && Refusal::TooMany.is_own_want());
+    assert!(Memory::create("own", 4096).is_ok(), "what is its own does not count");
+    all.pop();
+    assert!(another().is_ok());
+    say("done");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use common::{
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{ForkResult, Gid, Uid, fork, setgroups, setresgid, setresuid};
 use rustix::event::PollFlags;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, mknodat, utimensat};
 use taut_base::{Error, GuidPrefix};
 use taut_mem::lane::Bell;
 use taut_port_shm::{
@@ -352,8 +353,32 @@ fn a_name_that_was_half_made_goes_with_the_next_bind() {
     let name = std::fs::read_dir(at).unwrap().next().unwrap().unwrap().path();
     drop(dead);
     let young = leave_half_made(&name);
+    make_old(&young);
     let _live = Listener::bind(unused_prefix(), Some(at)).unwrap();
     assert!(!young.exists(), "nobody else ever has this prefix");
+}
+
+/// As if it had been made long ago.
+fn make_old(name: &Path) {
+    let long_ago = Timespec { tv_sec: 1, tv_nsec: 0 };
+    let times = Timestamps { last_access: long_ago, last_modification: long_ago };
+    utimensat(CWD, name, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
+}
+
+/// Its socket has it a moment after it is there.
+#[test]
+fn a_name_that_was_just_made_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let dead = Listener::bind(unused_prefix(), Some(at)).unwrap();
+    let young = std::fs::read_dir(at).unwrap().next().unwrap().unwrap().path().with_extension("new");
+    drop(dead);
+    mknodat(CWD, &young, FileType::Socket, Mode::RWXU, 0).unwrap();
+    let _first = Listener::bind(unused_prefix(), Some(at)).unwrap();
+    assert!(young.exists(), "its owner is about to listen");
+    make_old(&young);
+    let _second = Listener::bind(unused_prefix(), Some(at)).unwrap();
+    assert!(!young.exists());
 }
 
 #[test]

@@ -9,11 +9,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use nix::sys::eventfd::{EfdFlags, EventFd};
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use taut_base::{Duration, Error, Result, Time};
 use taut_lock::Mutex;
+use taut_port_shm::Waker;
 use taut_port_udp::Direct;
 
 use crate::clock::NS_PER_S;
@@ -107,7 +107,7 @@ impl Readable {
 /// The set of what is waited for. Who has the role waits.
 pub(crate) struct Watch {
     epoll: Epoll,
-    wake: EventFd,
+    wake: Waker,
     alarm: Alarm,
     reminder: Reminder,
     /// The sources of samples that a driver can look at itself.
@@ -124,13 +124,12 @@ impl Watch {
     pub fn new(port: &Ports, hand: Option<&Hand>) -> Result<Watch> {
         let has_direct = matches!(hand, Some(Hand::Socket(_)));
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(refused("epoll_create"))?;
-        let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
-        let wake = EventFd::from_value_and_flags(0, flags).map_err(refused("eventfd"))?;
+        let wake = Waker::new()?;
         let alarm = Alarm::new().map_err(refused("timerfd_create"))?;
         let reminder = Reminder::new().map_err(refused("timerfd_create"))?;
         // Each write, and each time that a timer rings, is an edge of its own, so that nobody has to read them.
         let edge = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
-        for (fd, source) in alarm.fds().chain([reminder.fd(), (wake.as_fd(), WAKE)]) {
+        for (fd, source) in alarm.fds().chain([reminder.fd(), (wake.fd(), WAKE)]) {
             epoll.add(fd, EpollEvent::new(edge, source)).map_err(refused("epoll_ctl"))?;
         }
         let watch = Watch {
@@ -204,13 +203,12 @@ impl Watch {
 
     /// What wakes whoever sleeps here, for other processes.
     pub fn waker(&self) -> BorrowedFd<'_> {
-        self.wake.as_fd()
+        self.wake.fd()
     }
 
     /// Wakes whoever sleeps here, now or next.
     pub fn wake(&self) {
-        // It fails only if the counter is about to overflow, and then it is not 0: good enough.
-        let _ = self.wake.write(1);
+        self.wake.ring();
     }
 
     /// Ends the sleep of whoever sleeps here then, at the latest. `false` if it is to be woken at once.
@@ -425,6 +423,21 @@ pub(crate) mod tests {
         let mut ready = Readable::default();
         watch.find(&mut ready);
         assert!(ready.has(SOURCE));
+    }
+
+    #[test]
+    fn who_was_rung_more_often_than_can_be_counted_is_woken_by_the_next() {
+        let (executor, _, _) = executor();
+        let watch = &executor.inner.watch;
+        let is_rung = || find(&executor.inner).take_rung();
+        let _ = is_rung();
+        watch.wake();
+        assert!(is_rung() && !is_rung());
+        // It was rung once, and is full.
+        rustix::io::write(watch.waker(), &(u64::MAX - 2).to_ne_bytes()).unwrap();
+        assert!(is_rung());
+        watch.wake();
+        assert!(is_rung());
     }
 
     #[test]

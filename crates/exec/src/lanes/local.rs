@@ -330,32 +330,38 @@ impl Inner {
         fail::point(Point::ReaderLaneSet);
     }
 
+    /// It may come late: the lane has then been left, and the two have matched anew perhaps.
     fn set_reader_lane(&self, writer: Guid, reader: Guid, from: SequenceNumber) {
         self.with(|participant, now| {
-            if let Some(index) = participant.core().local_writer(writer) {
+            let Some(index) = participant.core().local_writer(writer) else { return };
+            if self.joins.route(index).is_here(reader).is_some() {
                 participant.set_reader_lane(now, index, reader, Some(from));
             }
         });
     }
 
+    /// Nothing of a local writer goes to a reader through the lane any more: what it writes takes the usual way. With one
+    /// token, as the protocol leaves to the lane only what that leads to. `false`: the writer is none of this participant.
+    fn leave_lane_of(&self, writer: Guid, reader: Guid) -> bool {
+        self.with(|participant, now| {
+            let Some(index) = participant.core().local_writer(writer) else { return false };
+            participant.set_reader_lane(now, index, reader, None);
+            self.end_reading(&self.joins.route(index), reader);
+            true
+        })
+    }
+
     /// The pair no longer uses a lane, though it may be matched still.
     pub fn leave_lane(&self, writer: Guid, reader: Guid) {
-        let route = self.with(|participant, now| match participant.core().local_writer(writer) {
-            Some(index) => {
-                participant.set_reader_lane(now, index, reader, None);
-                Some(self.joins.route(index))
-            }
-            None => {
-                if let Some(index) = participant.core().local_reader(reader) {
-                    participant.remove_lane(now, index, writer);
-                }
-                None
+        if self.leave_lane_of(writer, reader) {
+            return;
+        }
+        self.with(|participant, now| {
+            if let Some(index) = participant.core().local_reader(reader) {
+                participant.remove_lane(now, index, writer);
             }
         });
-        match route {
-            Some(route) => self.end_reading(&route, reader),
-            None => self.forget(writer, reader),
-        }
+        self.forget(writer, reader);
     }
 
     /// Nothing goes to a reader through a lane any more, and its writer waits for it no longer.
@@ -388,8 +394,8 @@ impl Inner {
     pub fn withdraw(&self, writer: Guid, reader: Guid) {
         // First of all: who is about to add the reader looks after that whether the pair is still there.
         let neighbour = self.neighbours.end(writer, reader, reader.prefix);
-        if let Some(route) = self.route_of(writer) {
-            self.end_reading(&route, reader);
+        if self.route_of(writer).is_some_and(|route| route.is_here(reader).is_some()) {
+            self.leave_lane_of(writer, reader);
         }
         // A reader that has gone before it had matched forgets nothing.
         if let Some(other) = Process::this().find(reader.prefix) {
@@ -542,12 +548,12 @@ mod tests {
 
     use taut_base::Time;
     use taut_dcps::{Endpoint, Entity};
-    use taut_qos::DataReaderQos;
+    use taut_qos::{DataReaderQos, History};
     use taut_rtps::ReaderIndex;
 
     use super::*;
     use crate::Executor;
-    use crate::executor_tests::{endpoint, executor_with_lanes, write};
+    use crate::executor_tests::{endpoint, executor_with_lanes, take, write};
 
     const LIMIT: std::time::Duration = std::time::Duration::from_secs(20);
 
@@ -638,6 +644,31 @@ mod tests {
         executor.set_listener(Entity::Writer(index), Some(crate::listener(listener))).unwrap();
         executor.run_once(Some(Time(0))).unwrap();
         assert_eq!(told.lock().first(), Some(&true));
+    }
+
+    /// Who is best effort waits for nothing: what lies in the lane would come before what was left to the token's holder.
+    #[test]
+    fn what_was_left_before_a_lane_begins_comes_before_what_it_brings() {
+        let (executor, index, _) = executor_with_lanes();
+        let mut outlet = executor.outlet(index, &Default::default()).unwrap();
+        let inner = &executor.inner;
+        let reads = DataReaderQos { history: History::KeepAll, ..DataReaderQos::default() };
+        let made = inner.with(|of, now| of.create_reader(now, endpoint(reads)));
+        let (writer, reader) = guids(&executor, index, made);
+        let mut core = inner.enter();
+        (0..5).for_each(|n| write(&executor, &mut outlet, n));
+        let route = inner.joins.route(index);
+        let offer = Offer { writer, lane: route.lane(None), route, ringer: Ringer::of(inner) };
+        assert!(inner.join_here(&mut core, reader, offer).is_some());
+        (5..8).for_each(|n| write(&executor, &mut outlet, n));
+        drop(core);
+        let mut taken = take(&executor, made);
+        executor.run_once(Some(Time(0))).unwrap();
+        taken.extend(take(&executor, made));
+        assert_eq!(taken, Vec::from_iter(0..8));
+        write(&executor, &mut outlet, 8);
+        assert!(outlet.lane.as_ref().is_some_and(|lane| lane.lane().last() == 9), "it goes through the lane");
+        assert_eq!(take(&executor, made), [8]);
     }
 
     #[test]

@@ -191,7 +191,13 @@ impl Neighbour {
         self.parted.load(Ordering::SeqCst)
     }
 
-    /// Do its readers hold anything of lanes of ours?
+    /// May its readers look at lanes of ours, as far as is known? One whose program was replaced has not said that they do not.
+    fn may_read(&self) -> bool {
+        self.feedbacks.lock().iter().filter_map(Weak::upgrade).any(|feedback| !feedback.has_ended())
+    }
+
+    /// Do they hold anything?
+    #[cfg(test)]
     pub fn holds_any(&self) -> bool {
         self.feedbacks.lock().iter().filter_map(Weak::upgrade).any(|feedback| feedback.holds_any())
     }
@@ -550,17 +556,7 @@ impl Inner {
             Message::Ring => self.note_rung(),
             Message::Offer { writer, reader, number } => {
                 let Some(lane) = fds.pop().filter(|_| is_of(writer) && ours(reader)) else { return false };
-                let mapped = map(lane, MAX_LANE);
-                let is_own_want = matches!(mapped, Err(Refusal::NotMapped { .. }));
-                let mapped = mapped.map_err(|why| why.to_string());
-                match mapped.and_then(|region| Lane::open(region).map_err(|why| why.to_string())) {
-                    Ok(lane) => self.on_offer(from, (writer, reader), number, Arc::new(lane)),
-                    Err(why) if is_own_want => self.refuse_lane(from, (writer, reader), NO_ADDRESSES, &why),
-                    Err(why) => {
-                        self.neighbours.tell_why(Who::Participant(writer.prefix), &why);
-                        return false;
-                    }
-                }
+                return self.hear_offer(from, (writer, reader), number, lane);
             }
             Message::Accept { writer, reader, number } => {
                 let Some(feedback) = fds.pop().filter(|_| ours(writer) && is_of(reader)) else {
@@ -568,8 +564,7 @@ impl Inner {
                 };
                 if from.pairs.begin((writer, reader), number) {
                     let region = match map(feedback, PAGE as u64) {
-                        Err(why @ Refusal::NotMapped { .. }) => {
-                            // The peer has kept to the rules.
+                        Err(why) if why.is_own_want() => {
                             self.refuse_feedback(from, (writer, reader), &why.to_string());
                             return true;
                         }
@@ -606,6 +601,26 @@ impl Inner {
                     self.want(writer, reader);
                     self.return_to(reader.prefix, Some(from.since));
                 }
+            }
+        }
+        true
+    }
+
+    /// A neighbour's writer offers its lane. `false`: it is none.
+    fn hear_offer(&self, from: &Arc<Neighbour>, (writer, reader): Pair, number: u64, lane: OwnedFd) -> bool {
+        if self.peek(|core| core.participant.core().local_reader(reader).is_none()) {
+            // It has gone, of which the writer hears by discovery, or was never there.
+            return true;
+        }
+        let mapped = map(lane, MAX_LANE);
+        let is_own_want = mapped.as_ref().is_err_and(Refusal::is_own_want);
+        let mapped = mapped.map_err(|why| why.to_string());
+        match mapped.and_then(|region| Lane::open(region).map_err(|why| why.to_string())) {
+            Ok(lane) => self.on_offer(from, (writer, reader), number, Arc::new(lane)),
+            Err(why) if is_own_want => self.refuse_lane(from, (writer, reader), NO_ADDRESSES, &why),
+            Err(why) => {
+                self.neighbours.tell_why(Who::Participant(writer.prefix), &why);
+                return false;
             }
         }
         true
@@ -719,7 +734,7 @@ impl Inner {
         self.peek(|core| core.participant.core().database().peer(prefix).is_some())
     }
 
-    /// Drops those that have parted and whose participants are no longer known: the process lives on. While it looks at
+    /// Drops those that have parted and whose participants are no longer known: the process lives on. While it may look at
     /// samples of ours, its end is still to be heard.
     fn sweep(&self) {
         let known = self.neighbours.known.lock();
@@ -727,20 +742,20 @@ impl Inner {
         drop(known);
         for one in parted {
             let name = one.name();
-            if !name.is_some_and(|prefix| self.is_there(prefix)) && !one.holds_any() {
+            if !name.is_some_and(|prefix| self.is_there(prefix)) && !one.may_read() {
                 self.drop_neighbour(&one);
             }
         }
     }
 
-    /// Those of a participant that have parted make room for its next connection. While it looks at samples of ours, its
+    /// Those of a participant that have parted make room for its next connection. While it may look at samples of ours, its
     /// end is still to be heard.
     fn drop_parted(&self, prefix: GuidPrefix) {
         let known = self.neighbours.known.lock();
         let parted: Vec<_> =
             known.values().filter(|one| one.is(prefix) && one.has_parted()).cloned().collect();
         drop(known);
-        parted.iter().filter(|one| !one.holds_any()).for_each(|one| self.drop_neighbour(one));
+        parted.iter().filter(|one| !one.may_read()).for_each(|one| self.drop_neighbour(one));
     }
 
     fn drop_neighbour(&self, neighbour: &Neighbour) {

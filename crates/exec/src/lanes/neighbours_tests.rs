@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::{Uid, geteuid, setuid};
-use taut_base::{Guid, Time};
+use taut_base::{EntityId, Guid, Time};
 use taut_dcps::{Endpoint, Match, Selection, TypeSupport};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback};
 use taut_mem::{Pool, Region};
@@ -435,15 +435,7 @@ fn what_a_participant_left_held_comes_back_with_the_end_of_its_process() {
         kept.iter().any(|payload| payload.len() == LEN)
     });
     let Pair { near, far, writer, mut outlet, .. } = pair;
-    let (inner, prefix) = (&near.inner, far.inner.prefix);
-    let id = *inner.neighbours.known.lock().keys().next().unwrap();
-    drop(far);
-    let is_known = || inner.peek(|core| core.participant.core().database().peer(prefix).is_some());
-    let end = Instant::now() + LIMIT;
-    while is_known() || inner.neighbours.find(prefix).is_some() {
-        assert!(Instant::now() < end, "it has gone");
-        near.run_once(Some(monotonic_now() + taut_base::Duration::from_millis(1))).unwrap();
-    }
+    let (inner, id) = (&near.inner, go(&near, far));
     let mut held = || {
         inner.joins.route(writer).remove(reader);
         outlet.refresh();
@@ -456,6 +448,49 @@ fn what_a_participant_left_held_comes_back_with_the_end_of_its_process() {
     // The process ends.
     inner.hear(FIRST_SOURCE + 2 * id + 1);
     assert_eq!(held(), 0);
+}
+
+/// As of a process whose program was replaced: it has ended nothing, and reads nothing.
+#[test]
+fn who_has_not_said_that_it_reads_no_more_counts_until_its_process_has_ended() {
+    let mut pair = Pair::new();
+    pair.drive_into_lane(&mut 0);
+    let (_, reader) = pair.guids();
+    let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
+    let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
+    let route = pair.near.inner.joins.route(pair.writer);
+    let other = Guid { prefix: taut_base::GuidPrefix([4; 12]), ..reader };
+    assert!(neighbour.note_feedback(&feedback) && route.add(other, feedback, true, Vec::new()));
+    drop(neighbour);
+    let Pair { near, far, mut outlet, .. } = pair;
+    let id = go(&near, far);
+    route.remove(other);
+    let mut left = || {
+        route.remove(reader);
+        outlet.refresh();
+        outlet.lane.as_ref().unwrap().left()
+    };
+    assert_eq!(left(), 1, "it may read on");
+    // Somebody else connects.
+    let _other = Connection::connect(near.inner.prefix, None).unwrap();
+    near.inner.hear(FIRST_SOURCE);
+    // The process ends.
+    near.inner.hear(FIRST_SOURCE + 2 * id + 1);
+    assert_eq!(left(), 0);
+}
+
+/// Ends the other participant. Returns the number of the connection to it when both are no longer known.
+fn go(near: &Executor, far: Executor) -> u64 {
+    let (inner, prefix) = (&near.inner, far.inner.prefix);
+    let id = *inner.neighbours.known.lock().keys().next().unwrap();
+    drop(far);
+    let is_known = || inner.peek(|core| core.participant.core().database().peer(prefix).is_some());
+    let end = Instant::now() + LIMIT;
+    while is_known() || inner.neighbours.find(prefix).is_some() {
+        assert!(Instant::now() < end, "it has gone");
+        near.run_once(Some(monotonic_now() + taut_base::Duration::from_millis(1))).unwrap();
+    }
+    id
 }
 
 /// A lane in which each cell was written once has no room while a reader is about to attach.
@@ -583,6 +618,61 @@ fn a_reader_that_loses_a_match_alone_is_offered_the_lane_anew() {
     pair.drive("it reads the lane", |pair| is_joined(pair));
     taken.extend(pair.drive_into_lane(&mut written));
     assert!(taken.is_sorted(), "{taken:?}");
+}
+
+/// A partition that was changed and changed back, say, while its reader begins to read.
+#[test]
+fn what_is_matched_anew_is_not_taken_for_what_reads_the_lane() {
+    const MORE: u32 = 10;
+    for is_late in [false, true] {
+        let mut pair = Pair::new();
+        let mut written = 0;
+        let mut taken = pair.drive_into_lane(&mut written);
+        let (writer, reader) = pair.guids();
+        let inner = Arc::clone(&pair.near.inner);
+        let read = || inner.on_reading(writer, reader, 1);
+        let follow = |matched| {
+            inner.leave_matches(vec![Match { writer, reader, offered: true, matched }]);
+            inner.follow_matches(Time::NEVER);
+        };
+        if !is_late {
+            read();
+        }
+        follow(false);
+        if is_late {
+            read();
+        }
+        follow(true);
+        let all = written + MORE;
+        while written < all {
+            pair.write(written).unwrap();
+            written += 1;
+        }
+        pair.drive("all samples have come", |pair| {
+            taken.extend(take(&pair.far, pair.reader));
+            taken.last() == Some(&(all - 1))
+        });
+        assert_eq!(taken, Vec::from_iter(taken[0]..all));
+    }
+}
+
+/// What it brings takes addresses of this process.
+#[test]
+fn what_is_offered_to_no_reader_is_not_kept() {
+    let mut pair = Pair::new();
+    pair.drive_into_lane(&mut 0);
+    let (writer, _) = pair.guids();
+    let find = |at: &Executor, other: &Executor| at.inner.neighbours.find(other.inner.prefix).unwrap();
+    let (far, near) = (find(&pair.near, &pair.far), find(&pair.far, &pair.near));
+    let of = |number| Guid::new(pair.far.inner.prefix, EntityId::user(number, false, false));
+    let route = pair.near.inner.joins.route(pair.writer);
+    for number in 0..3 {
+        let offer = Message::Offer { writer, reader: of(0xff_0000 + number), number: 1 };
+        assert!(route.with_memory(|memory| far.send(&offer, Some(memory)).is_ok()));
+    }
+    pair.far.inner.listen(&near);
+    assert!((0..3).all(|number| !near.pairs.is((writer, of(0xff_0000 + number)), |_| true)));
+    assert!(!near.has_parted(), "it may have gone while that was on its way");
 }
 
 #[test]

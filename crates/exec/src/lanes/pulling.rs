@@ -84,7 +84,7 @@ mod tests {
         let (writer, _) = executor.create_writer(endpoint(qos.clone())).unwrap();
         let (mut outlet, door) = (executor.outlet(writer, &qos).unwrap(), executor.door(reader).unwrap());
         let limit = monotonic_now() + LIMIT;
-        // What is written while its lane begins it may lose.
+        // That may be more than it keeps.
         while !(outlet.has_readers() && outlet.is_direct()) {
             assert!(monotonic_now() < limit, "no lane begins");
             write(&executor, &mut outlet, SAMPLES);

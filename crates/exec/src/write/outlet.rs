@@ -116,6 +116,16 @@ struct Ends {
     readers: Vec<(Guid, Peer, Vec<Ringer>)>,
     /// [`LaneWriter::left`], when the writer's owner last looked.
     left: usize,
+    /// Those that have gone since, and may read on. The owner may never have known them.
+    gone: Vec<Peer>,
+}
+
+impl Ends {
+    fn take_away(&mut self, reader: Guid) {
+        let gone = self.readers.extract_if(.., |(known, ..)| *known == reader);
+        self.gone.extend(gone.map(|(_, peer, _)| peer));
+        self.gone.retain(|peer| !peer.feedback.has_ended());
+    }
 }
 
 impl Route {
@@ -164,8 +174,8 @@ impl Route {
         let mut ends = self.ends.lock();
         // In any case: the writer's owner looks who of them still does.
         self.version.fetch_add(1, Ordering::SeqCst);
-        let takes = ends.left < LEFT;
-        ends.readers.retain(|(known, ..)| *known != reader);
+        ends.take_away(reader);
+        let takes = ends.left + ends.gone.len() < LEFT;
         if takes {
             ends.readers.push((reader, Peer { feedback, reliable }, ringers));
         }
@@ -182,7 +192,7 @@ impl Route {
     /// Returns whether the writer's owner waits for readers, which may be for this one: it is to look again.
     pub fn remove(&self, reader: Guid) -> bool {
         let mut ends = self.ends.lock();
-        ends.readers.retain(|(known, ..)| *known != reader);
+        ends.take_away(reader);
         self.version.fetch_add(1, Ordering::SeqCst);
         // Who says that it waits after this has yet to look at the version.
         fence(Ordering::SeqCst);
@@ -219,6 +229,8 @@ pub struct Outlet {
     limit: u64,
     /// Only the protocol counts the samples of an instance: none goes through the lane.
     counts_instances: bool,
+    /// None does for that, or not yet.
+    leaves_lane: bool,
     waits: bool,
     pub(crate) spin: Spin,
     pub(crate) burst: Burst,
@@ -249,6 +261,8 @@ impl Outlet {
         let is_by_source = qos.destination_order == DestinationOrderKind::BySourceTimestamp;
         let source_order = is_by_source.then(|| Timestamp::from_bits(0));
         let limit = qos.resource_limits.max_samples.map_or(u64::MAX, u64::from);
+        let counts_instances =
+            qos.history == History::KeepAll && qos.resource_limits.max_samples_per_instance.is_some();
         let notes_calls = tells_anatomy || promise.is_some() || is_by_source;
         Outlet {
             index,
@@ -263,8 +277,8 @@ impl Outlet {
             given: SequenceNumber::ZERO,
             gone: SequenceNumber::ZERO,
             limit,
-            counts_instances: qos.history == History::KeepAll
-                && qos.resource_limits.max_samples_per_instance.is_some(),
+            counts_instances,
+            leaves_lane: counts_instances,
             waits: false,
             spin: Spin::default(),
             burst: Burst::new(qos.latency_budget),
@@ -307,6 +321,12 @@ impl Outlet {
             self.lane = Some(writer);
         }
         self.has_readers = !ends.readers.is_empty();
+        // Who waits for nothing would read what comes behind that in the lane before it, and go without it.
+        let is_behind = self.link.seen() < self.given;
+        self.leaves_lane = self.counts_instances || is_behind;
+        if is_behind {
+            self.version = u64::MAX;
+        }
         if self.has_readers {
             // The protocol is to see the next change, so that it tells who may wait for what is gone.
             self.given = self.given.max(self.gone);
@@ -318,7 +338,12 @@ impl Outlet {
             }
         }
         if let Some(lane) = &mut self.lane {
-            lane.set_peers(ends.readers.iter().map(|(_, peer, _)| peer.clone()).collect());
+            let peers: Vec<_> = ends.readers.iter().map(|(_, peer, _)| peer.clone()).collect();
+            if !ends.gone.is_empty() {
+                // Who comes and goes between two looks reads on all the same: it is known first, and then has left. [P]
+                lane.set_peers(peers.iter().cloned().chain(ends.gone.drain(..)).collect());
+            }
+            lane.set_peers(peers);
             ends.left = lane.left();
         }
     }
@@ -400,7 +425,7 @@ impl Outlet {
     /// room.
     #[inline]
     pub(crate) fn place(&mut self, payload: &mut Payload<'_>) -> bool {
-        let may = self.has_readers && !self.counts_instances;
+        let may = self.has_readers && !self.leaves_lane;
         let Some(lane) = self.lane.as_mut().filter(|_| may) else { return false };
         if payload.place.is_some() {
             return true;
@@ -550,9 +575,13 @@ impl Drop for Outlet {
 #[cfg(test)]
 mod tests {
     use taut_base::{EntityId, GuidPrefix};
-    use taut_mem::lane::FEEDBACK_LEN;
+    use taut_dcps::Selection;
+    use taut_mem::Pool;
+    use taut_mem::lane::{Entry, FEEDBACK_LEN, LaneReader, Next};
 
     use super::*;
+    use crate::Patience;
+    use crate::executor_tests::{call, executor_with_lanes};
 
     #[test]
     fn a_lane_that_too_many_have_left_with_samples_takes_no_more() {
@@ -567,7 +596,54 @@ mod tests {
         let before = route.version.load(Ordering::SeqCst);
         assert!(!add() && route.ends.lock().readers.is_empty());
         assert!(route.version.load(Ordering::SeqCst) > before, "the writer's owner looks again");
+        // One that has gone of which the owner has not heard.
+        assert_eq!(route.ends.lock().gone.len(), 1);
         route.ends.lock().left = LEFT - 1;
+        assert!(!add());
+        route.ends.lock().left = LEFT - 2;
         assert!(add());
+        let ended = || {
+            route.ends.lock().gone.iter().for_each(|peer| peer.feedback.abandon());
+            route.remove(Guid::UNKNOWN);
+            route.ends.lock().gone.is_empty()
+        };
+        assert!(ended(), "who reads on no more counts no more");
+    }
+
+    /// It reads on, as it does not know yet: samples that the owner wrote when it had gone are not what it finds.
+    #[test]
+    fn who_comes_and_goes_between_two_writes_finds_no_other_samples() {
+        /// More than a cell holds.
+        const LEN: usize = 1_000;
+        let (executor, index, reader) = executor_with_lanes();
+        let mut outlet = executor.outlet(index, &DataWriterQos::default()).unwrap();
+        let door = executor.door(reader).unwrap();
+        let mut pool = Pool::new(LEN, 2);
+        let mut write = |content: u8| {
+            let value = [content; LEN - 4];
+            let mut payload = Payload::value([0, 1], &value, &mut pool);
+            executor.publish(&mut outlet, &mut call(Patience::KeepLast), &mut payload).unwrap();
+            let mut taken = 0;
+            executor.take(&door, &Selection::ANY, |_| taken += 1).unwrap();
+            assert_eq!(taken, 1);
+        };
+        write(0);
+        let route = executor.inner.joins.route(index);
+        let other = Guid::new(GuidPrefix([4; 12]), EntityId::user(1, false, false));
+        let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
+        assert!(route.add(other, Arc::clone(&feedback), true, Vec::new()));
+        let mut late = LaneReader::attach(route.lane(None), feedback, false);
+        route.remove(other);
+        write(1);
+        let next = late.peek().map(|meta| cell::number(&meta));
+        write(2);
+        let mut entry = Entry::default();
+        assert!(matches!(late.poll(&mut entry), Next::Sample { .. }));
+        let content = 1 + (cell::number(&entry.meta) != next.unwrap()) as u8;
+        assert!(
+            entry.payload[4..].iter().all(|byte| *byte == content),
+            "{content}: {:?}",
+            entry.payload.last()
+        );
     }
 }

@@ -108,7 +108,7 @@ impl Feedback {
     }
 
     /// Does nobody read on with it, or look at any slot?
-    pub(crate) fn has_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         self.abandoned.load(StdOrdering::Acquire) || self.cursor() == ENDED && !self.holds_any()
     }
 

@@ -15,8 +15,8 @@
 //!   changed or the cursor has passed, and after a SeqCst fence no feedback names its position.
 //! * **P** The writer knows of every reader whose cursor may stand at or before a position before it takes
 //!   that position's slot back: it is told of a reader's feedback, then the reader attaches, at the head;
-//!   after each push and before the next claim it looks whether it was told. Between the two steps
-//!   of either side is a lock that both take, or a SeqCst fence.
+//!   after each push and before the next claim it looks whether it was told, also of who has gone since.
+//!   Between the two steps of either side is a lock that both take, or a SeqCst fence.
 //! * **W** Who sleeps says so, then a SeqCst fence, then looks once more; who has something to tell writes
 //!   it, then a SeqCst fence, then looks whether somebody sleeps.
 

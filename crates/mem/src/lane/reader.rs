@@ -13,11 +13,15 @@ use crate::sync::{AtomicU64, Ordering, fence};
 /// How often one poll begins anew when the writer overtakes it. Lower and a reader that is overtaken once
 /// comes back with nothing, higher and a fast writer keeps it here.
 const ATTEMPTS: usize = 4;
+/// How many stamps, in rings, are looked at between two times that progress is published, on the way to what is not
+/// overtaken: one ring after a jump, and one for a writer that is fast. Lower and who is overtaken often comes back with
+/// nothing, higher and a writer that lies keeps it here.
+const PASSED: u64 = 2;
 
 /// What a look at a lane finds.
 #[derive(Debug)]
 pub enum Next {
-    /// Nothing new, or the writer is too fast to catch: then [`LaneReader::is_ready`] still says yes.
+    /// Nothing new, or the writer is too fast to catch, for now: then [`LaneReader::is_ready`] still says yes.
     Empty,
     /// A sample, which is now in the entry.
     Sample {
@@ -34,6 +38,10 @@ pub struct LaneReader {
     position: u64,
     published: u64,
     lost: u64,
+    /// Stamps that were looked at on the way to what is not overtaken.
+    passed: u64,
+    /// What it was published to last, and how many there may be until it is published again.
+    may_pass: (u64, u64),
     /// Copy payloads out of their slots rather than to look at them in place.
     copies: bool,
     /// The place of the last loan.
@@ -90,8 +98,18 @@ impl LaneReader {
         fence(Ordering::SeqCst);
         let position = join(&lane, &feedback);
         let views = std::array::from_fn(|_| AtomicU64::new(0));
+        let cells = lane.cells;
         let shared = Arc::new(Attachment { lane, feedback, views });
-        LaneReader { shared, position, published: position, lost: 0, copies, hint: 0 }
+        LaneReader {
+            shared,
+            position,
+            published: position,
+            lost: 0,
+            passed: 0,
+            may_pass: (position, PASSED * cells),
+            copies,
+            hint: 0,
+        }
     }
 
     /// The lane.
@@ -108,6 +126,11 @@ impl LaneReader {
     #[inline]
     pub fn is_ready(&self) -> bool {
         self.shared.lane.stamp(self.position).load(Ordering::Acquire) >= ready(self.position)
+    }
+
+    /// Stamps that it has looked at so far on the way to what was not overtaken: who does not lie has as many cells less to read.
+    pub fn passed(&self) -> u64 {
+        self.passed
     }
 
     /// Where it looks next.
@@ -135,8 +158,8 @@ impl LaneReader {
             }
             if stamp > ready(self.position) {
                 match self.catch_up() {
-                    true => continue,
-                    false => return Next::Broken,
+                    None => continue,
+                    Some(end) => return end,
                 }
             }
             entry.meta = words_of(cell);
@@ -180,10 +203,16 @@ impl LaneReader {
         self.shared.feedback.note_cursor(self.position);
     }
 
-    /// Goes on with the oldest cell that is not about to be overtaken too. `false`: the head has not come so far, so
-    /// that what is overtaken was never written.
-    fn catch_up(&mut self) -> bool {
+    /// Goes on with the oldest cell that is not about to be overtaken too. Returns why not: it has looked for that long
+    /// enough; or the head has not come so far, so that what is overtaken was never written.
+    fn catch_up(&mut self) -> Option<Next> {
         let lane = &self.shared.lane;
+        if self.may_pass.0 != self.published {
+            self.may_pass = (self.published, self.passed + PASSED * lane.cells);
+        }
+        if self.passed >= self.may_pass.1 {
+            return Some(Next::Empty);
+        }
         let head = || lane.header()[AT_HEAD].load(Ordering::Acquire);
         let oldest = head().saturating_sub(lane.cells - lane.cells / 4);
         let mut next = oldest.max(self.position.wrapping_add(1));
@@ -193,12 +222,13 @@ impl LaneReader {
                 break;
             }
             next = next.wrapping_add(1);
+            self.passed += 1;
         }
         self.lost = self.lost.saturating_add(next.wrapping_sub(self.position));
         self.position = next;
         // A cell is overtaken after the head has passed it. Partner: the Release before or of its stamp.
         fence(Ordering::Acquire);
-        head().wrapping_sub(next).cast_signed() >= 0
+        (head().wrapping_sub(next).cast_signed() < 0).then_some(Next::Broken)
     }
 
     /// Is the cell still what it was? [C]

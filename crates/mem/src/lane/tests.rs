@@ -549,6 +549,28 @@ fn samples_that_were_not_written_break_the_lane() {
     }
 }
 
+/// It moves on each time that it is caught.
+#[test]
+fn a_writer_that_lies_keeps_its_reader_looking_for_some_rings_only() {
+    const CELLS: usize = 64;
+    let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));
+    let mut reader = LaneReader::attach(lane.clone(), peer(false).feedback, false);
+    (0..CELLS as u64).for_each(|position| lane.stamp(position).store(u64::MAX, Ordering::Relaxed));
+    // Each poll passes three quarters of the stamps.
+    let finds = |reader: &mut LaneReader| {
+        lane.stamp(reader.position().wrapping_sub(1)).store(u64::MAX, Ordering::Relaxed);
+        let next = reader.position() + CELLS as u64;
+        lane.stamp(next).store(ready(next), Ordering::Relaxed);
+        lane.header()[AT_HEAD].store(next, Ordering::Relaxed);
+        matches!(reader.poll(&mut Entry::default()), Next::Sample { .. })
+    };
+    for _ in 0..2 {
+        assert_eq!((0..CELLS).take_while(|_| finds(&mut reader)).count(), 3);
+        assert!(reader.is_ready(), "what is left is found after the next");
+        reader.publish();
+    }
+}
+
 #[test]
 fn payloads_that_are_not_in_the_arena_break_the_lane() {
     let units = |bytes: usize| (bytes / UNIT) as u64;
