@@ -38,6 +38,7 @@ impl Count {
     /// what is old? Then it was the last one that was wrong, nobody else's or damaged: who sends one that is far ahead would
     /// silence the other for good.
     #[cold]
+    #[inline(never)]
     pub fn begins_anew(&mut self, now: Time, count: i32) -> bool {
         let Some(last) = self.last else { return false };
         let known = self.doubted.filter(|(_, doubted)| *doubted == last);

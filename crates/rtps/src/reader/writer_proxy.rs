@@ -157,6 +157,7 @@ impl WriterProxy {
     /// A heartbeat has an old count. Is it [believed](Count::begins_anew) all the same? One of a built-in writer that has
     /// written less than has come is of one that [has started again](WriterProxy::has_restarted), or is old.
     #[cold]
+    #[inline(never)]
     fn counts_anew(&mut self, now: Time, heartbeat: &Heartbeat) -> bool {
         let has_less = heartbeat.last_sn.next() < self.next;
         !(has_less && self.guid.entity.is_builtin()) && self.heartbeat_count.begins_anew(now, heartbeat.count)
