@@ -99,10 +99,11 @@ impl Network {
             qos: qos.writer.clone(),
             group: qos.publisher.clone(),
         };
+        let is_whole = self.nodes[node].options.step.is_none();
         let (index, guid) = self
             .on(node, |participant, now| {
                 let index = participant.create_writer(now, endpoint);
-                while participant.match_more(now) {}
+                while is_whole && participant.match_more(now) {}
                 (index, participant.core().writer(index).map_or(Guid::UNKNOWN, |writer| writer.guid))
             })
             .expect("the node is up");
@@ -129,10 +130,11 @@ impl Network {
             qos: qos.reader.clone(),
             group: qos.subscriber.clone(),
         };
+        let is_whole = self.nodes[node].options.step.is_none();
         let (index, guid) = self
             .on(node, |participant, now| {
                 let index = participant.create_reader(now, endpoint);
-                while participant.match_more(now) {}
+                while is_whole && participant.match_more(now) {}
                 (index, participant.core().reader(index).map_or(Guid::UNKNOWN, |reader| reader.guid))
             })
             .expect("the node is up");

@@ -36,6 +36,8 @@ pub struct Plan {
     pub exclusive: [bool; 2],
     /// Have the writers of a topic instances in common?
     pub shared_keys: bool,
+    /// Endpoints of a node when it starts, at most.
+    pub endpoints: u64,
     /// How long it is wild.
     pub wild: Duration,
     /// The longest lease.
@@ -92,6 +94,7 @@ impl Plan {
                     Duration::ZERO
                 },
                 receive_buffer: if rng.chance(500) { between(rng, 20, 300) as usize } else { usize::MAX },
+                step: rng.chance(500).then(|| between(rng, 1, 8) as usize),
                 ..NodeOptions::default()
             }
         });
@@ -105,6 +108,8 @@ impl Plan {
             policies: rng.chance(600),
             exclusive: [rng.chance(300), rng.chance(300)],
             shared_keys: rng.chance(300),
+            // Sometimes so many that a new one is not matched with all in one step.
+            endpoints: if rng.chance(100) { 12 } else { 3 },
             wild: if rng.chance(300) { span(rng, 8_000, 20_000) } else { span(rng, 1_000, 6_000) },
             lease,
         }
@@ -196,7 +201,7 @@ pub fn reader_policies(rng: &mut Rng, mut qos: Qos, exclusive: bool) -> Qos {
             max_instances,
         });
     }
-    if rng.chance(150) {
+    if rng.chance(250) {
         qos = qos.reader_data_lifecycle(ReaderDataLifecycle {
             autopurge_nowriter_samples_delay: span(rng, 1, 3_000),
             autopurge_disposed_samples_delay: span(rng, 1, 3_000),
