@@ -255,8 +255,7 @@ impl World {
                 })
             });
             let reader = self.network.create_reader_of(node, &spec, &qos, passes);
-            let (seen, matched) = Default::default();
-            self.readers.push(ReaderRecord { reader, topic, qos, exists: true, seen, matched, filter });
+            self.readers.push(ReaderRecord::new(reader, topic, qos, filter));
         }
         self.note_news();
     }
