@@ -1,6 +1,6 @@
 //! Writers and readers of simulated samples, above [`Network`].
 
-use taut_base::{Guid, SequenceNumber, Time, Timestamp};
+use taut_base::{Guid, SequenceNumber, Time};
 use taut_dcps::{ContentFilter, Endpoint, InstanceState, Sample, SampleInfo, Selection, TypeSupport, Write};
 use taut_qos::Qos;
 use taut_rtps::{ChangeKind, Full, ReaderIndex, WriterIndex};
@@ -165,7 +165,7 @@ impl Network {
         payload: taut_mem::Bytes,
     ) -> Result<SequenceNumber, Full> {
         let instance = if writer.keyed { instance(key) } else { Default::default() };
-        let source_timestamp = Some(stamp(self.now()));
+        let source_timestamp = Some(self.wall_now(writer.node));
         let mut write = Write {
             kind,
             instance,
@@ -216,9 +216,4 @@ impl Network {
         };
         (matches(writer.node, writer.guid, reader.guid), matches(reader.node, reader.guid, writer.guid))
     }
-}
-
-/// The wall clock of a run starts at a round date.
-pub(crate) fn stamp(now: Time) -> Timestamp {
-    Timestamp::from_unix_ns(1_700_000_000_000_000_000 + now.0)
 }

@@ -9,13 +9,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::net::Ipv4Addr;
 
-use taut_base::{Duration, GuidPrefix, Locator, Rng, Time};
+use taut_base::{Duration, GuidPrefix, Locator, Rng, Time, Timestamp};
 use taut_dcps::{DomainParticipant, Entity, StatusMask};
 use taut_mem::Bytes;
 use taut_port::{Frame, Port, Traffic};
 use taut_rtps::{Addresses, Anatomy, Config, Interface, MaxRate, MulticastChoice, TxClass};
 
-use crate::endpoint::stamp;
 use crate::faults::Faults;
 use crate::tally::Tally;
 
@@ -40,6 +39,8 @@ pub struct NodeOptions {
     pub announcement_period: Duration,
     /// What its monotonic clock shows when the network's shows 0.
     pub clock_offset: Duration,
+    /// How far its wall clock is ahead of the network's.
+    pub wall_offset: Duration,
     /// Does it use the multicast group of user data?
     pub multicast: MulticastChoice,
     /// Does it announce to the group of discovery, or only to the addresses of those before it?
@@ -68,6 +69,7 @@ impl Default for NodeOptions {
             lease: Duration::from_secs(60),
             announcement_period: Duration::from_secs(3),
             clock_offset: Duration::ZERO,
+            wall_offset: Duration::ZERO,
             multicast: MulticastChoice::Auto,
             multicast_discovery: true,
             names_peers: false,
@@ -322,11 +324,11 @@ impl Network {
             cuts_discovery: false,
         };
         self.say(node, "starts");
-        let local = self.local_now(node);
+        let (local, wall) = (self.local_now(node), self.wall_now(node));
         let place = &mut self.nodes[node];
         let mut participant = DomainParticipant::new(config);
         // What is local may expire before anything has come.
-        participant.set_wall_clock(local, stamp(self.now));
+        participant.set_wall_clock(local, wall);
         if let Some(max) = place.options.max_rate {
             participant.set_max_rate(max);
         }
@@ -445,6 +447,12 @@ impl Network {
         self.now + self.nodes[node].options.clock_offset
     }
 
+    /// What a node's wall clock shows. That of a run starts at a round date.
+    pub fn wall_now(&self, node: usize) -> Timestamp {
+        let passed = self.now + self.nodes[node].options.wall_offset;
+        Timestamp::from_unix_ns(1_700_000_000_000_000_000 + passed.0)
+    }
+
     /// Does something with a participant, at its own time, and lets it send what follows.
     pub fn on<R>(&mut self, node: usize, act: impl FnOnce(&mut DomainParticipant, Time) -> R) -> Option<R> {
         let now = self.local_now(node);
@@ -497,7 +505,7 @@ impl Network {
     }
 
     fn arrive(&mut self, to: usize, traffic: Traffic, source: Locator, bytes: Bytes) {
-        let local = self.local_now(to);
+        let (local, wall) = (self.local_now(to), self.wall_now(to));
         let node = &mut self.nodes[to];
         let Some(participant) = &mut node.participant else { return };
         if let Some(backlog) = &mut node.backlog {
@@ -508,7 +516,7 @@ impl Network {
         }
         node.received += 1;
         if participant.wants_wall_clock() {
-            participant.set_wall_clock(local, stamp(self.now));
+            participant.set_wall_clock(local, wall);
         }
         participant.on_frame(local, &Frame { source, traffic, bytes });
         self.settle(to);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use taut_base::{Duration, Guid, GuidPrefix, Time};
-use taut_dcps::InstanceState;
+use taut_dcps::{InstanceState, SampleInfo};
 use taut_qos::{
     DestinationOrderKind, DurabilityKind, History, OwnershipKind, Qos, ReliabilityKind, ResourceLimits,
 };
@@ -134,10 +134,13 @@ impl ReaderRecord {
         }
     }
 
-    /// What is too old, or does not pass its filter, is not let in.
-    fn check_let_in(&self, now: Time, number: u64, record: &WriterRecord) -> Result<(), String> {
+    /// What is too old, or does not pass its filter, is not let in. How old it is says the reader's wall clock. What was from
+    /// the future when it came counts from then, and is no longer there than that: it came before its timestamp.
+    fn check_let_in(&self, network: &Network, number: u64, record: &WriterRecord) -> Result<(), String> {
         let (who, of, lifespan) = (self.reader.guid, record.writer.guid, record.qos.writer.lifespan);
-        let age = now.since(record.times[number as usize - 1]);
+        let offset = |node: usize| network.nodes[node].options.wall_offset;
+        let ahead = offset(self.reader.node).0 - offset(record.writer.node).0;
+        let age = Duration(network.now().since(record.times[number as usize - 1]).0 + ahead);
         if age.0.saturating_sub(1_000) > lifespan.0 {
             return Err(format!(
                 "reader {who}: number {number} of {of} is {age:?} old, its lifespan {lifespan:?}"
@@ -152,7 +155,10 @@ impl ReaderRecord {
     /// Must it know that a writer has disposed an instance between two samples of it that it takes together?
     fn is_between(&self, record: &WriterRecord, before: u64, content: &Content) -> bool {
         let r = &self.qos.reader;
-        let follows = r.reliability.kind == ReliabilityKind::Reliable
+        // A writer that has forgotten the reader meanwhile, and found it again, says nothing of what it wrote in between.
+        let is_one_match = record.matched_at.get(&self.reader.guid).is_some_and(|since| before > *since);
+        let follows = is_one_match
+            && r.reliability.kind == ReliabilityKind::Reliable
             && r.ownership == OwnershipKind::Shared
             && r.destination_order == DestinationOrderKind::ByReceptionTimestamp
             && record.qos.writer.history == History::KeepAll;
@@ -179,10 +185,32 @@ impl ReaderRecord {
         self.filter.is_none_or(|filter| !number.is_multiple_of(filter))
     }
 
+    /// The writer that has written a sample so.
+    fn writer_of<'a>(
+        &self,
+        content: &Content,
+        info: &SampleInfo,
+        writers: &'a [WriterRecord],
+    ) -> Result<&'a WriterRecord, String> {
+        let who = self.reader.guid;
+        let Some(record) = writers.iter().find(|record| record.writer.tag == content.tag) else {
+            return Err(format!("reader {who}: a sample of nobody: {content:?}"));
+        };
+        let publication = Guid::from_bytes(info.publication_handle.0);
+        if publication != record.writer.guid || record.topic != self.topic {
+            return Err(format!("reader {who}: {content:?} is said to be of {publication}"));
+        }
+        let written = usize::try_from(content.number - 1).ok().and_then(|at| record.changes.get(at));
+        if written != Some(&(content.key, ChangeKind::Alive)) {
+            return Err(format!("reader {who}: {content:?} was not written so"));
+        }
+        Ok(record)
+    }
+
     /// Takes samples into account.
     pub fn note(
         &mut self,
-        now: Time,
+        network: &Network,
         taken: &[Taken],
         writers: &[WriterRecord],
         distrusted: Option<GuidPrefix>,
@@ -197,18 +225,8 @@ impl ReaderRecord {
         let (mut latest, mut generations) = (BTreeMap::new(), BTreeMap::new());
         for sample in taken.iter().filter(trusted) {
             let Some(content) = sample.content else { return Err(format!("reader {who}: a damaged sample")) };
-            let Some(record) = writers.iter().find(|record| record.writer.tag == content.tag) else {
-                return Err(format!("reader {who}: a sample of nobody: {content:?}"));
-            };
-            let publication = Guid::from_bytes(sample.info.publication_handle.0);
-            if publication != record.writer.guid || record.topic != self.topic {
-                return Err(format!("reader {who}: {content:?} is said to be of {publication}"));
-            }
-            let written = usize::try_from(content.number - 1).ok().and_then(|at| record.changes.get(at));
-            if written != Some(&(content.key, ChangeKind::Alive)) {
-                return Err(format!("reader {who}: {content:?} was not written so"));
-            }
-            self.check_let_in(now, content.number, record)?;
+            let record = self.writer_of(&content, &sample.info, writers)?;
+            self.check_let_in(network, content.number, record)?;
             if self.qos.reader.destination_order == DestinationOrderKind::BySourceTimestamp {
                 let before = latest.insert(sample.info.instance_handle.0, sample.info.source_timestamp);
                 if before.is_some_and(|before| before > sample.info.source_timestamp) {

@@ -66,6 +66,8 @@ impl Plan {
         let count = if rng.chance(50) { between(rng, 5, 8) } else { between(rng, least, 4) };
         let multicast_discovery = !rng.chance(100);
         let mut lease = Duration::ZERO;
+        // Wall clocks agree, or are as far apart as without a good time server, or as without any.
+        let apart_ms = [0, 0, 20, 5_000][rng.below(4) as usize];
         let nodes = (0..count).map(|_| {
             let own = if class == Class::Wild { span(rng, 2_000, 6_000) } else { Duration::from_secs(100) };
             lease = lease.max(own);
@@ -73,6 +75,9 @@ impl Plan {
                 lease: own,
                 announcement_period: span(rng, 500, 2_000),
                 clock_offset: span(rng, 0, 4_000_000_000),
+                wall_offset: Duration::from_millis(
+                    rng.below(2 * apart_ms + 1).cast_signed() - apart_ms.cast_signed(),
+                ),
                 multicast: match rng.below(4) {
                     0 => MulticastChoice::Never,
                     1 => MulticastChoice::Always,

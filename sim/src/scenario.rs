@@ -251,7 +251,7 @@ impl World {
         let taken = self.network.take(&record.reader, most);
         self.taken += taken.len() as u64;
         let distrusted = (self.plan.class == Class::StolenPrefix).then(|| self.network.prefix(0));
-        if let Err(failure) = record.note(self.network.now(), &taken, &self.writers, distrusted) {
+        if let Err(failure) = record.note(&self.network, &taken, &self.writers, distrusted) {
             self.failure.get_or_insert(failure);
         }
     }
