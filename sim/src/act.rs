@@ -1,7 +1,9 @@
 //! What may happen in a seed: writes, takes, comings and goings, cuts, attacks.
 
 use taut_base::{Duration, Time};
-use taut_dcps::{ContentFilter, InstanceStateMask, SampleStateMask, Selection, ViewStateMask};
+use taut_dcps::{
+    ContentFilter, DomainParticipant, InstanceStateMask, SampleStateMask, Selection, ViewStateMask,
+};
 use taut_port::Traffic;
 use taut_rtps::ChangeKind;
 
@@ -253,8 +255,7 @@ impl World {
                 })
             });
             let reader = self.network.create_reader_of(node, &spec, &qos, passes);
-            let (seen, matched) = Default::default();
-            self.readers.push(ReaderRecord { reader, topic, qos, exists: true, seen, matched, filter });
+            self.readers.push(ReaderRecord::new(reader, topic, qos, filter));
         }
         self.note_news();
     }
@@ -265,13 +266,25 @@ impl World {
             let Some(at) = self.some_writer() else { return };
             let (node, index) = (self.writers[at].writer.node, self.writers[at].writer.index);
             self.writers[at].exists = false;
+            self.part(node, |p, now| p.part_writer(now, index));
             self.network.on(node, |p, now| p.delete_writer(now, index));
         } else {
             let Some(at) = self.some_reader() else { return };
             let reader = self.readers[at].reader;
             self.take(at, usize::MAX);
             self.readers[at].exists = false;
+            self.part(reader.node, |p, now| p.part_reader(now, reader.index));
             self.network.on(reader.node, |p, now| p.delete_reader(now, reader.index));
+        }
+    }
+
+    /// What is to be deleted is parted first, in steps if its participant does things in steps; others come between.
+    fn part(&mut self, node: usize, mut more: impl FnMut(&mut DomainParticipant, Time) -> bool) {
+        let steps = self.network.nodes[node].options.step.map_or(0, |_| self.rng.below(6));
+        for _ in 0..steps {
+            self.network.on(node, &mut more);
+            let pause = self.network.pause_between_steps();
+            self.network.run_for(pause);
         }
     }
 
@@ -292,6 +305,7 @@ impl World {
             self.network.leave(node);
         }
         self.down_since[node] = Some(self.network.now());
+        self.keeps_name = self.rng.chance(200);
         self.writers.iter_mut().filter(|w| w.writer.node == node).for_each(|w| w.exists = false);
         self.readers.iter_mut().filter(|r| r.reader.node == node).for_each(|r| r.exists = false);
     }
@@ -302,17 +316,18 @@ impl World {
         // Who was paused meanwhile counts the lease from when it went on.
         let last = self.paused_until.iter().copied().fold(since, Time::max);
         let forgotten = self.network.now() > last + self.plan.lease + Duration::from_secs(1);
-        if forgotten && self.network.nodes[node].incarnation > 0 && self.rng.chance(700) {
+        let keeps_name = self.keeps_name && self.network.nodes[node].incarnation > 0;
+        if keeps_name && forgotten {
             self.sometimes.hit("restart under the old name");
             self.network.start_again(node);
-        } else if self.rng.chance(300) {
+        } else if !keeps_name && self.rng.chance(300) {
             self.sometimes.hit("restart under a new name");
             self.network.start(node);
         } else {
             self.down_since[node] = Some(since);
             return;
         }
-        for _ in 0..between(&mut self.rng, 1, 3) {
+        for _ in 0..between(&mut self.rng, 1, self.plan.endpoints) {
             self.create_endpoint(node);
         }
     }

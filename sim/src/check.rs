@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use taut_base::{Duration, Guid};
+use taut_base::{Duration, Guid, InstanceHandle};
 
 use taut_dcps::InstanceState;
 use taut_qos::{
@@ -10,7 +10,7 @@ use taut_qos::{
 };
 use taut_rtps::ChangeKind;
 
-use crate::oracle::{ReaderRecord, WriterRecord, check_complete, compatible, same_partition};
+use crate::oracle::{ReaderRecord, WriterRecord, check_complete, compatible, leaves_gap, same_partition};
 use crate::payload::instance;
 use crate::plan::Class;
 use crate::scenario::World;
@@ -32,6 +32,7 @@ impl World {
         if !stolen {
             self.check_owners()?;
             self.check_instances()?;
+            self.check_told()?;
             self.check_statuses()?;
             self.check_memory()?;
         }
@@ -107,12 +108,7 @@ impl World {
     /// What has ended is not alive, and what was written and has not ended is.
     fn check_instances(&self) -> Result<(), String> {
         for reader in self.readers.iter().filter(|r| r.exists) {
-            let Some(participant) = self.network.participant(reader.reader.node) else { continue };
-            let state = |key| {
-                let found =
-                    participant.side(reader.reader.index, |side| side.cache.instance_state(instance(key)));
-                found.flatten()
-            };
+            let state = |key| self.instance_state(reader, instance(key));
             for writer in self.writers.iter().filter(|w| w.topic == reader.topic && self.is_alone(w)) {
                 if !self.plan.topics[writer.topic].keyed {
                     continue;
@@ -169,6 +165,32 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// Whoever has taken all knows of each instance that has ended, even if it is forgotten since: that it was written is
+    /// not the last that was said of it. Nobody says so of what goes by its age.
+    fn check_told(&self) -> Result<(), String> {
+        let keyed = |r: &&ReaderRecord| self.plan.topics[r.topic].keyed;
+        for reader in self.readers.iter().filter(keyed).filter(|r| r.exists && !r.is_purged()) {
+            for (handle, told) in &reader.told {
+                let found = self.instance_state(reader, InstanceHandle(*handle));
+                if *told == InstanceState::Alive && found != Some(InstanceState::Alive) {
+                    return Err(format!(
+                        "reader {}: instance {handle:02x?} is {found:?}, and it was not told",
+                        reader.reader.guid
+                    ));
+                }
+            }
+            for writer in self.matched(reader).filter(|w| self.is_alone(w) && is_followed(w, reader)) {
+                check_ends(writer, reader)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn instance_state(&self, reader: &ReaderRecord, handle: InstanceHandle) -> Option<InstanceState> {
+        let participant = self.network.participant(reader.reader.node)?;
+        participant.side(reader.reader.index, |side| side.cache.instance_state(handle)).flatten()
     }
 
     /// The strongest of its writers has been heard last.
@@ -379,7 +401,34 @@ impl World {
                 ));
             }
         }
+        hits.extend(self.readers.iter().flat_map(|reader| self.policies_of(reader)));
+        let nodes = self.network.nodes.iter();
+        hits.extend(nodes.map(|node| (node.matched_in_steps, "matched in steps")));
         hits.into_iter().for_each(|(reached, branch)| self.sometimes.hit_if(reached, branch));
+    }
+
+    /// What has left samples out of a reader.
+    fn policies_of(&self, reader: &ReaderRecord) -> Vec<(bool, &'static str)> {
+        let index = reader.reader.index;
+        let participant = self.network.participant(reader.reader.node).filter(|_| reader.exists);
+        let filtered = participant.and_then(|p| p.side(index, |side| side.filtered_out));
+        let missed = participant.and_then(|p| Some(p.reader(index)?.requested_deadline_missed.total_count));
+        let purged = |(handle, state): (&[u8; 16], &InstanceState)| {
+            let found = self.instance_state(reader, InstanceHandle(*handle));
+            *state == InstanceState::Alive && found.is_none()
+        };
+        let is_purged = participant.is_some() && self.plan.topics[reader.topic].keyed;
+        let is_purged = is_purged && reader.is_purged() && reader.told.iter().any(purged);
+        let is_exclusive = reader.qos.reader.ownership == OwnershipKind::Exclusive;
+        let leaves_gap = |by_lifespan| self.matched(reader).any(|w| leaves_gap(w, reader, by_lifespan));
+        vec![
+            (filtered.is_some_and(|count| count > 0), "filtered"),
+            (missed.is_some_and(|count| count > 0), "deadline missed"),
+            (is_purged, "purged"),
+            (is_exclusive && reader.taken_over, "ownership taken over"),
+            (leaves_gap(true), "expired"),
+            (leaves_gap(false), "separated"),
+        ]
     }
 
     /// An idle system says that it is there, and nothing else.
@@ -411,4 +460,35 @@ impl World {
             Ok(())
         }
     }
+}
+
+/// Does a reader hear in which way each instance of a writer ends?
+fn is_followed(writer: &WriterRecord, reader: &ReaderRecord) -> bool {
+    reader.qos.reader.reliability.kind == ReliabilityKind::Reliable
+        && writer.qos.writer.liveliness.lease_duration.is_infinite()
+        && reader.seen.get(&writer.writer.tag).is_some_and(|seen| seen.matches == 1)
+}
+
+/// Of an instance whose last change but one has come, the reader has heard in which way it ended.
+fn check_ends(writer: &WriterRecord, reader: &ReaderRecord) -> Result<(), String> {
+    let Some(seen) = reader.seen.get(&writer.writer.tag) else { return Ok(()) };
+    let since = writer.matched_at.get(&reader.reader.guid).copied().unwrap_or(u64::MAX);
+    let mut last: BTreeMap<u32, (u64, ChangeKind, bool)> = BTreeMap::new();
+    for (number, (key, kind)) in (1..).zip(&writer.changes) {
+        let is_heard = last.get(key).is_some_and(|(before, _, _)| seen.ever.contains(before));
+        last.insert(*key, (number, *kind, is_heard));
+    }
+    for (key, (number, kind, is_heard)) in last {
+        let state = match kind {
+            ChangeKind::NotAliveDisposed => InstanceState::NotAliveDisposed,
+            ChangeKind::NotAliveUnregistered => InstanceState::NotAliveNoWriters,
+            _ => continue,
+        };
+        let told = reader.told.get(&instance(key).0);
+        if is_heard && number > since && told != Some(&state) {
+            let (of, who) = (writer.writer.guid, reader.reader.guid);
+            return Err(format!("reader {who}: {told:?} of instance {key} of {of}, which is {state:?}"));
+        }
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Writers and readers of simulated samples, above [`Network`].
 
-use taut_base::{Guid, SequenceNumber, Time, Timestamp};
+use taut_base::{Guid, SequenceNumber, Time};
 use taut_dcps::{ContentFilter, Endpoint, InstanceState, Sample, SampleInfo, Selection, TypeSupport, Write};
 use taut_qos::Qos;
 use taut_rtps::{ChangeKind, Full, ReaderIndex, WriterIndex};
@@ -99,10 +99,11 @@ impl Network {
             qos: qos.writer.clone(),
             group: qos.publisher.clone(),
         };
+        let is_whole = self.nodes[node].options.step.is_none();
         let (index, guid) = self
             .on(node, |participant, now| {
                 let index = participant.create_writer(now, endpoint);
-                while participant.match_more(now) {}
+                while is_whole && participant.match_more(now) {}
                 (index, participant.core().writer(index).map_or(Guid::UNKNOWN, |writer| writer.guid))
             })
             .expect("the node is up");
@@ -129,10 +130,11 @@ impl Network {
             qos: qos.reader.clone(),
             group: qos.subscriber.clone(),
         };
+        let is_whole = self.nodes[node].options.step.is_none();
         let (index, guid) = self
             .on(node, |participant, now| {
                 let index = participant.create_reader(now, endpoint);
-                while participant.match_more(now) {}
+                while is_whole && participant.match_more(now) {}
                 (index, participant.core().reader(index).map_or(Guid::UNKNOWN, |reader| reader.guid))
             })
             .expect("the node is up");
@@ -163,7 +165,7 @@ impl Network {
         payload: taut_mem::Bytes,
     ) -> Result<SequenceNumber, Full> {
         let instance = if writer.keyed { instance(key) } else { Default::default() };
-        let source_timestamp = Some(stamp(self.now()));
+        let source_timestamp = Some(self.wall_now(writer.node));
         let mut write = Write {
             kind,
             instance,
@@ -214,9 +216,4 @@ impl Network {
         };
         (matches(writer.node, writer.guid, reader.guid), matches(reader.node, reader.guid, writer.guid))
     }
-}
-
-/// The wall clock of a run starts at a round date.
-pub(crate) fn stamp(now: Time) -> Timestamp {
-    Timestamp::from_unix_ns(1_700_000_000_000_000_000 + now.0)
 }

@@ -11,12 +11,16 @@ const STRANGER: [u8; 12] = *b"a stranger!!";
 /// The id of DATA_FRAG. Datagrams with one behind the header and INFO_TS are picked more often than they come.
 const FRAGMENT: u8 = 0x16;
 
+/// The length of the headers that most datagrams begin with. Half of the changes are there: behind it lies what most samples
+/// fill, of which nobody knows what it means.
+const HEADERS: usize = 80;
+
 /// Makes a datagram out of captured ones. `stolen`: under this name, else under a stranger's.
 pub fn mutate(rng: &mut Rng, captured: &[Captured], stolen: Option<[u8; 12]>) -> Option<Bytes> {
     let pick = |rng: &mut Rng| {
         let from = rng.below(captured.len() as u64) as usize;
         let is_fragment = |c: &&Captured| c.bytes.get(32) == Some(&FRAGMENT);
-        let fragment = captured.get(from..)?.iter().find(is_fragment).filter(|_| rng.chance(100));
+        let fragment = captured.get(from..)?.iter().find(is_fragment).filter(|_| rng.chance(300));
         fragment.or(captured.get(from))
     };
     let mut bytes = pick(rng)?.bytes.to_vec();
@@ -33,9 +37,14 @@ pub fn mutate(rng: &mut Rng, captured: &[Captured], stolen: Option<[u8; 12]>) ->
             overwrite(rng, &mut bytes, &word.to_le_bytes());
         }
         4 => overwrite(rng, &mut bytes, &i64::MAX.to_le_bytes()),
+        5 if bytes.get(32) == Some(&FRAGMENT) => {
+            // Of a sample that has not come, which is longer or shorter than others say: writerSN, sampleSize.
+            bytes.iter_mut().skip(53).take(1).for_each(|byte| *byte = byte.wrapping_add(1));
+            bytes.iter_mut().skip(64).take(2).for_each(|byte| *byte = rng.next_u64() as u8);
+        }
         _ => {
             for _ in 0..=rng.below(8) {
-                let at = rng.below(bytes.len() as u64) as usize;
+                let at = place(rng, &bytes);
                 if let Some(byte) = bytes.get_mut(at) {
                     *byte ^= 1 << rng.below(8);
                 }
@@ -56,6 +65,11 @@ fn splice(rng: &mut Rng, bytes: &mut Vec<u8>, other: &[u8]) {
 }
 
 fn overwrite(rng: &mut Rng, bytes: &mut [u8], with: &[u8]) {
-    let at = (rng.below(bytes.len() as u64) as usize) & !3;
+    let at = place(rng, bytes) & !3;
     bytes.iter_mut().skip(at.max(20)).zip(with).for_each(|(to, from)| *to = *from);
+}
+
+fn place(rng: &mut Rng, bytes: &[u8]) -> usize {
+    let most = if rng.chance(500) { HEADERS } else { usize::MAX };
+    rng.below(bytes.len().min(most) as u64) as usize
 }

@@ -2,19 +2,19 @@
 //!
 //! Owns virtual time, the queue of events and the participants. One seed gives one run: there is no other
 //! source of chance, no wall clock and no thread. Every participant is the same core that runs over
-//! sockets, driven as an executor drives it: frame, timeout, then transmit until nothing is left.
+//! sockets. One with a [`NodeOptions::step`] is driven as an executor drives it: samples leave at once, timers,
+//! discovery and matches have a step, and frames and writes come between two of them. Others do all at once.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::net::Ipv4Addr;
 
-use taut_base::{Duration, GuidPrefix, Locator, Rng, Time};
+use taut_base::{Duration, GuidPrefix, Locator, Rng, Time, Timestamp};
 use taut_dcps::{DomainParticipant, Entity, StatusMask};
 use taut_mem::Bytes;
 use taut_port::{Frame, Port, Traffic};
 use taut_rtps::{Addresses, Anatomy, Config, Interface, MaxRate, MulticastChoice, TxClass};
 
-use crate::endpoint::stamp;
 use crate::faults::Faults;
 use crate::tally::Tally;
 
@@ -23,7 +23,7 @@ pub const META_GROUP: Locator = Locator::udp_v4(Ipv4Addr::new(239, 255, 0, 1), 7
 /// The group of user data.
 pub const USER_GROUP: Locator = Locator::udp_v4(Ipv4Addr::new(239, 255, 0, 1), 7401);
 
-/// Datagrams per transmission step, as an executor would have it.
+/// Datagrams per transmission step of a participant that does all at once.
 const BUDGET: usize = 64;
 /// Datagrams that the socket of a process holds which does not run.
 const BACKLOG: usize = 300;
@@ -39,6 +39,8 @@ pub struct NodeOptions {
     pub announcement_period: Duration,
     /// What its monotonic clock shows when the network's shows 0.
     pub clock_offset: Duration,
+    /// How far its wall clock is ahead of the network's.
+    pub wall_offset: Duration,
     /// Does it use the multicast group of user data?
     pub multicast: MulticastChoice,
     /// Does it announce to the group of discovery, or only to the addresses of those before it?
@@ -57,6 +59,8 @@ pub struct NodeOptions {
     pub anatomy: Option<&'static str>,
     /// Does it announce, as Fast DDS does, of which process it is?
     pub tells_process: bool,
+    /// How much it does in one step: datagrams, and timers. `None`: all at once.
+    pub step: Option<usize>,
 }
 
 impl Default for NodeOptions {
@@ -65,6 +69,7 @@ impl Default for NodeOptions {
             lease: Duration::from_secs(60),
             announcement_period: Duration::from_secs(3),
             clock_offset: Duration::ZERO,
+            wall_offset: Duration::ZERO,
             multicast: MulticastChoice::Auto,
             multicast_discovery: true,
             names_peers: false,
@@ -74,6 +79,7 @@ impl Default for NodeOptions {
             max_rate: None,
             anatomy: None,
             tells_process: false,
+            step: None,
         }
     }
 }
@@ -100,11 +106,16 @@ pub struct Node {
     /// What has arrived since its process was stopped; `None` while that runs.
     backlog: Option<Vec<Frame>>,
     has_paused: bool,
+    /// Has it matched an endpoint in more steps than one?
+    pub matched_in_steps: bool,
+    /// Is its next step in the queue?
+    is_stepping: bool,
 }
 
 enum What {
     Arrive { to: usize, traffic: Traffic, source: Locator, bytes: Bytes },
     Wake { node: usize },
+    Step { node: usize },
 }
 
 struct Queued {
@@ -272,6 +283,8 @@ impl Network {
             busy_until: Time(0),
             backlog: None,
             has_paused: false,
+            matched_in_steps: false,
+            is_stepping: false,
         });
         self.nodes.len() - 1
     }
@@ -311,11 +324,11 @@ impl Network {
             cuts_discovery: false,
         };
         self.say(node, "starts");
-        let local = self.local_now(node);
+        let (local, wall) = (self.local_now(node), self.wall_now(node));
         let place = &mut self.nodes[node];
         let mut participant = DomainParticipant::new(config);
         // What is local may expire before anything has come.
-        participant.set_wall_clock(local, stamp(self.now));
+        participant.set_wall_clock(local, wall);
         if let Some(max) = place.options.max_rate {
             participant.set_max_rate(max);
         }
@@ -376,6 +389,9 @@ impl Network {
         }
         self.nodes[node].wake_at = self.now;
         self.push(self.now, What::Wake { node });
+        if self.nodes[node].options.step.is_some() {
+            self.take_step(node);
+        }
     }
 
     /// Has its process ever been stopped? Then what it handles, or sends again, may be older than the network's delay.
@@ -391,10 +407,13 @@ impl Network {
     /// Stops a participant that says so.
     pub fn leave(&mut self, node: usize) {
         self.say(node, "leaves");
+        let local = self.local_now(node);
         if let Some(participant) = &mut self.nodes[node].participant {
+            while participant.match_more(local) {}
             participant.leave();
         }
-        self.settle(node);
+        self.send_all(node, TxClass::Discovery, BUDGET);
+        self.note_news(node);
         self.nodes[node].participant = None;
     }
 
@@ -426,6 +445,12 @@ impl Network {
     /// What a node's own clock shows.
     pub fn local_now(&self, node: usize) -> Time {
         self.now + self.nodes[node].options.clock_offset
+    }
+
+    /// What a node's wall clock shows. That of a run starts at a round date.
+    pub fn wall_now(&self, node: usize) -> Timestamp {
+        let passed = self.now + self.nodes[node].options.wall_offset;
+        Timestamp::from_unix_ns(1_700_000_000_000_000_000 + passed.0)
     }
 
     /// Does something with a participant, at its own time, and lets it send what follows.
@@ -469,6 +494,7 @@ impl Network {
         match next.what {
             What::Arrive { to, traffic, source, bytes } => self.arrive(to, traffic, source, bytes),
             What::Wake { node } => self.wake(node, next.at),
+            What::Step { node } => self.take_step(node),
         }
         true
     }
@@ -479,7 +505,7 @@ impl Network {
     }
 
     fn arrive(&mut self, to: usize, traffic: Traffic, source: Locator, bytes: Bytes) {
-        let local = self.local_now(to);
+        let (local, wall) = (self.local_now(to), self.wall_now(to));
         let node = &mut self.nodes[to];
         let Some(participant) = &mut node.participant else { return };
         if let Some(backlog) = &mut node.backlog {
@@ -490,7 +516,7 @@ impl Network {
         }
         node.received += 1;
         if participant.wants_wall_clock() {
-            participant.set_wall_clock(local, stamp(self.now));
+            participant.set_wall_clock(local, wall);
         }
         participant.on_frame(local, &Frame { source, traffic, bytes });
         self.settle(to);
@@ -514,38 +540,87 @@ impl Network {
         let Some(participant) = &mut place.participant else { return };
         if participant.next_timeout().is_some_and(|due| due <= local) {
             place.timeouts += 1;
-            participant.on_timeout(local, usize::MAX);
+            participant.on_timeout(local, place.options.step.unwrap_or(usize::MAX));
         }
         self.settle(node);
     }
 
-    /// Lets a participant send what it has, and notes when it wants to be called.
-    fn settle(&mut self, node: usize) {
+    /// Lets a participant match some of what it was given to match, or send some of discovery.
+    fn take_step(&mut self, node: usize) {
         let local = self.local_now(node);
-        for step in 0.. {
-            assert!(step < STEPS, "node {node} has sent {STEPS} bursts at one point in time");
-            let path_size = self.nodes[node].options.path_size;
-            let Some(participant) = &mut self.nodes[node].participant else { return };
-            let mut outbox = Outbox { sent: Vec::new(), path_size };
-            let progress = participant.poll_transmit(local, &mut outbox, TxClass::Discovery, BUDGET);
-            for (to, bytes) in outbox.sent {
-                let is_meta = to == META_GROUP || node_of(&to).is_some_and(|(_, _, of)| of == Traffic::Meta);
-                assert!(is_meta || bytes.len() <= path_size, "{} B on a path of {path_size}", bytes.len());
-                self.send(node, to, bytes);
-            }
-            if !progress.more {
-                break;
-            }
+        let place = &mut self.nodes[node];
+        place.is_stepping = false;
+        let (Some(participant), Some(budget)) = (&mut place.participant, place.options.step) else { return };
+        if place.backlog.is_some() {
+            return;
+        }
+        if participant.is_matching() {
+            place.matched_in_steps = true;
+            participant.match_more(local);
+        } else {
+            self.send_some(node, TxClass::Discovery, budget);
+        }
+        self.settle(node);
+    }
+
+    /// How long others have between two steps: longer where the driver's thread is kept from running.
+    pub(crate) fn pause_between_steps(&mut self) -> Duration {
+        let most = if self.rng.chance(100) { 20_000 } else { 200 };
+        Duration::from_micros(1 + self.rng.below(most).cast_signed())
+    }
+
+    /// Lets a participant send what it has, as much as it does before others come, and notes when it wants to be called.
+    fn settle(&mut self, node: usize) {
+        let step = self.nodes[node].options.step;
+        match step {
+            None => self.send_all(node, TxClass::Discovery, BUDGET),
+            Some(budget) => self.send_all(node, TxClass::Data, budget),
         }
         self.note_news(node);
+        let local = self.local_now(node);
         let place = &mut self.nodes[node];
-        let due = place.participant.as_ref().and_then(DomainParticipant::next_timeout);
-        let Some(due) = due.filter(|due| *due != Time::NEVER) else { return };
-        let at = (due - place.options.clock_offset).max(self.now);
-        if at < place.wake_at {
-            place.wake_at = at;
+        let Some(participant) = &place.participant else { return };
+        let due = participant.next_timeout().unwrap_or(Time::NEVER);
+        let waits = participant.is_matching() || participant.has_work(TxClass::Discovery);
+        let wake_at = place.wake_at;
+        if step.is_some() && waits && !std::mem::replace(&mut place.is_stepping, true) {
+            let at = self.now + self.pause_between_steps();
+            self.push(at, What::Step { node });
+        }
+        if due == Time::NEVER {
+            return;
+        }
+        let mut at = (due - self.nodes[node].options.clock_offset).max(self.now);
+        if step.is_some() && due <= local && wake_at > at {
+            at = at + self.pause_between_steps();
+        }
+        if at < wake_at {
+            self.nodes[node].wake_at = at;
             self.push(at, What::Wake { node });
         }
+    }
+
+    fn send_all(&mut self, node: usize, lowest: TxClass, budget: usize) {
+        let mut steps = 0;
+        while self.send_some(node, lowest, budget) {
+            steps += 1;
+            assert!(steps < STEPS, "node {node} has sent {STEPS} bursts at one point in time");
+        }
+    }
+
+    /// Returns whether there is more.
+    fn send_some(&mut self, node: usize, lowest: TxClass, budget: usize) -> bool {
+        let local = self.local_now(node);
+        let path_size = self.nodes[node].options.path_size;
+        let Some(participant) = &mut self.nodes[node].participant else { return false };
+        let mut outbox = Outbox { sent: Vec::new(), path_size };
+        let progress = participant.poll_transmit(local, &mut outbox, lowest, budget);
+        for (to, bytes) in outbox.sent {
+            let is_meta = to == META_GROUP || node_of(&to).is_some_and(|(_, _, of)| of == Traffic::Meta);
+            assert!(is_meta || bytes.len() <= path_size, "{} B on a path of {path_size}", bytes.len());
+            self.send(node, to, bytes);
+        }
+        progress.more
     }
 
     fn note_news(&mut self, node: usize) {

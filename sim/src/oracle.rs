@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use taut_base::{Duration, Guid, GuidPrefix, Time};
-use taut_dcps::InstanceState;
+use taut_dcps::{InstanceState, SampleInfo};
 use taut_qos::{
     DestinationOrderKind, DurabilityKind, History, OwnershipKind, Qos, ReliabilityKind, ResourceLimits,
 };
@@ -11,10 +11,13 @@ use taut_rtps::ChangeKind;
 
 use crate::endpoint::{SimReader, SimWriter, Taken};
 use crate::network::Network;
-use crate::payload::instance;
+use crate::payload::{Content, instance};
 
 /// Longer than any datagram takes.
 const ON_THE_WAY: Duration = Duration::from_secs(1);
+/// For longer than that something is sent again to a group, until all there that are reliable have it: each time they ask for it
+/// takes two ways.
+const SENT_AGAIN: Duration = Duration::from_secs(5);
 
 /// A writer and what it did.
 pub struct WriterRecord {
@@ -65,6 +68,12 @@ pub struct ReaderRecord {
     pub exists: bool,
     /// What it has of each writer, by tag.
     pub seen: BTreeMap<u64, Seen>,
+    /// Of each instance, the state that it was told last.
+    pub told: BTreeMap<[u8; 16], InstanceState>,
+    /// Of each instance, the writer whose sample was taken last.
+    owners: BTreeMap<[u8; 16], u64>,
+    /// Has a writer taken over an instance from another one that has come before?
+    pub taken_over: bool,
     /// Whom it is matched with.
     pub matched: BTreeSet<Guid>,
     /// It lets in the numbers of a writer that are no multiples of this.
@@ -99,17 +108,39 @@ pub fn same_partition(writer: &Qos, reader: &Qos) -> bool {
 
 impl WriterRecord {
     /// Was a change written so long before `match_at` that it cannot have been on its way then?
-    fn is_before(&self, number: u64, match_at: Time) -> bool {
+    fn is_before(&self, number: u64, reader: &ReaderRecord, match_at: Time) -> bool {
+        let takes_all = reader.qos.reader.reliability.kind == ReliabilityKind::BestEffort;
+        let on_the_way = if takes_all { SENT_AGAIN } else { ON_THE_WAY };
         let written = usize::try_from(number - 1).ok().and_then(|at| self.times.get(at));
-        written.is_some_and(|at| *at + ON_THE_WAY < match_at)
+        written.is_some_and(|at| *at + on_the_way < match_at)
     }
 }
 
 impl ReaderRecord {
-    /// What is too old, or does not pass its filter, is not let in.
-    fn check_let_in(&self, now: Time, number: u64, record: &WriterRecord) -> Result<(), String> {
+    /// A reader that has nothing.
+    pub fn new(reader: SimReader, topic: usize, qos: Qos, filter: Option<u64>) -> ReaderRecord {
+        let (seen, told, owners, matched) = Default::default();
+        ReaderRecord {
+            reader,
+            topic,
+            qos,
+            exists: true,
+            seen,
+            told,
+            owners,
+            taken_over: false,
+            matched,
+            filter,
+        }
+    }
+
+    /// What is too old, or does not pass its filter, is not let in. How old it is says the reader's wall clock. What was from
+    /// the future when it came counts from then, and is no longer there than that: it came before its timestamp.
+    fn check_let_in(&self, network: &Network, number: u64, record: &WriterRecord) -> Result<(), String> {
         let (who, of, lifespan) = (self.reader.guid, record.writer.guid, record.qos.writer.lifespan);
-        let age = now.since(record.times[number as usize - 1]);
+        let offset = |node: usize| network.nodes[node].options.wall_offset;
+        let ahead = offset(self.reader.node).0 - offset(record.writer.node).0;
+        let age = Duration(network.now().since(record.times[number as usize - 1]).0 + ahead);
         if age.0.saturating_sub(1_000) > lifespan.0 {
             return Err(format!(
                 "reader {who}: number {number} of {of} is {age:?} old, its lifespan {lifespan:?}"
@@ -121,6 +152,21 @@ impl ReaderRecord {
         Ok(())
     }
 
+    /// Must it know that a writer has disposed an instance between two samples of it that it takes together?
+    fn is_between(&self, record: &WriterRecord, before: u64, content: &Content) -> bool {
+        let r = &self.qos.reader;
+        // A writer that has forgotten the reader meanwhile, and found it again, says nothing of what it wrote in between.
+        let is_one_match = record.matched_at.get(&self.reader.guid).is_some_and(|since| before > *since);
+        let follows = is_one_match
+            && r.reliability.kind == ReliabilityKind::Reliable
+            && r.ownership == OwnershipKind::Shared
+            && r.destination_order == DestinationOrderKind::ByReceptionTimestamp
+            && record.qos.writer.history == History::KeepAll;
+        let disposed = (content.key, ChangeKind::NotAliveDisposed);
+        let (from, to) = (before as usize, content.number as usize - 1);
+        follows && record.changes.get(from..to).is_some_and(|between| between.contains(&disposed))
+    }
+
     fn is_alive(&self, network: &Network, key: u32) -> bool {
         let state = network.participant(self.reader.node).and_then(|participant| {
             participant.side(self.reader.index, |side| side.cache.instance_state(instance(key)))
@@ -128,14 +174,43 @@ impl ReaderRecord {
         state.flatten() == Some(InstanceState::Alive)
     }
 
+    /// Does it drop instances by their age?
+    pub fn is_purged(&self) -> bool {
+        let purge = self.qos.reader.reader_data_lifecycle;
+        !purge.autopurge_nowriter_samples_delay.is_infinite()
+            || !purge.autopurge_disposed_samples_delay.is_infinite()
+    }
+
     fn passes(&self, number: u64) -> bool {
         self.filter.is_none_or(|filter| !number.is_multiple_of(filter))
+    }
+
+    /// The writer that has written a sample so.
+    fn writer_of<'a>(
+        &self,
+        content: &Content,
+        info: &SampleInfo,
+        writers: &'a [WriterRecord],
+    ) -> Result<&'a WriterRecord, String> {
+        let who = self.reader.guid;
+        let Some(record) = writers.iter().find(|record| record.writer.tag == content.tag) else {
+            return Err(format!("reader {who}: a sample of nobody: {content:?}"));
+        };
+        let publication = Guid::from_bytes(info.publication_handle.0);
+        if publication != record.writer.guid || record.topic != self.topic {
+            return Err(format!("reader {who}: {content:?} is said to be of {publication}"));
+        }
+        let written = usize::try_from(content.number - 1).ok().and_then(|at| record.changes.get(at));
+        if written != Some(&(content.key, ChangeKind::Alive)) {
+            return Err(format!("reader {who}: {content:?} was not written so"));
+        }
+        Ok(record)
     }
 
     /// Takes samples into account.
     pub fn note(
         &mut self,
-        now: Time,
+        network: &Network,
         taken: &[Taken],
         writers: &[WriterRecord],
         distrusted: Option<GuidPrefix>,
@@ -145,27 +220,27 @@ impl ReaderRecord {
             sample.info.valid_data
                 && distrusted != Some(Guid::from_bytes(sample.info.publication_handle.0).prefix)
         };
+        self.told.extend(taken.iter().map(|sample| (sample.info.instance_handle.0, sample.state())));
         let mut per_instance: BTreeMap<[u8; 16], u32> = BTreeMap::new();
-        let mut latest = BTreeMap::new();
+        let (mut latest, mut generations) = (BTreeMap::new(), BTreeMap::new());
         for sample in taken.iter().filter(trusted) {
             let Some(content) = sample.content else { return Err(format!("reader {who}: a damaged sample")) };
-            let Some(record) = writers.iter().find(|record| record.writer.tag == content.tag) else {
-                return Err(format!("reader {who}: a sample of nobody: {content:?}"));
-            };
-            let publication = Guid::from_bytes(sample.info.publication_handle.0);
-            if publication != record.writer.guid || record.topic != self.topic {
-                return Err(format!("reader {who}: {content:?} is said to be of {publication}"));
-            }
-            let written = usize::try_from(content.number - 1).ok().and_then(|at| record.changes.get(at));
-            if written != Some(&(content.key, ChangeKind::Alive)) {
-                return Err(format!("reader {who}: {content:?} was not written so"));
-            }
-            self.check_let_in(now, content.number, record)?;
+            let record = self.writer_of(&content, &sample.info, writers)?;
+            self.check_let_in(network, content.number, record)?;
             if self.qos.reader.destination_order == DestinationOrderKind::BySourceTimestamp {
                 let before = latest.insert(sample.info.instance_handle.0, sample.info.source_timestamp);
                 if before.is_some_and(|before| before > sample.info.source_timestamp) {
                     return Err(format!("reader {who}: {content:?} is older than what came before it"));
                 }
+            }
+            let generation = (content.number, sample.info.disposed_generation_count);
+            let before = generations.insert((content.tag, content.key), generation);
+            if before
+                .is_some_and(|before| before.1 >= generation.1 && self.is_between(record, before.0, &content))
+            {
+                return Err(format!(
+                    "reader {who}: {content:?} is of generation {generation:?}, as {before:?}"
+                ));
             }
             let newer = writers.iter().any(|other| {
                 other.writer.guid.prefix == record.writer.guid.prefix
@@ -175,6 +250,8 @@ impl ReaderRecord {
             if newer {
                 return Err(format!("reader {who}: {content:?} of an incarnation that is over"));
             }
+            let owner = self.owners.insert(sample.info.instance_handle.0, content.tag);
+            self.taken_over |= owner.is_some_and(|owner| owner != content.tag);
             let seen = self.seen.entry(content.tag).or_default();
             if !seen.now.insert(content.number) {
                 return Err(format!("reader {who}: {content:?} twice"));
@@ -228,14 +305,32 @@ fn owed_since(writer: &WriterRecord, reader: &ReaderRecord, seen: &Seen) -> Resu
     }
 }
 
+/// Is something missing between the samples that a reader has of a writer, and only this leaves samples out, LIFESPAN or
+/// TIME_BASED_FILTER?
+pub fn leaves_gap(writer: &WriterRecord, reader: &ReaderRecord, by_lifespan: bool) -> bool {
+    let (w, r) = (&writer.qos.writer, &reader.qos.reader);
+    let Some(seen) = reader.seen.get(&writer.writer.tag) else { return false };
+    let (Some(first), Some(last)) = (seen.ever.first(), seen.ever.last()) else { return false };
+    let is_kept = w.history == History::KeepAll
+        && r.history == History::KeepAll
+        && r.reliability.kind == ReliabilityKind::Reliable
+        && r.ownership == OwnershipKind::Shared
+        && r.destination_order == DestinationOrderKind::ByReceptionTimestamp
+        && r.resource_limits.max_instances.is_none()
+        && seen.matches == 1
+        && !reader.is_purged();
+    let is_only =
+        (!w.lifespan.is_infinite(), r.time_based_filter > Duration::ZERO) == (by_lifespan, !by_lifespan);
+    let is_missing = |n: u64| writer.changes[n as usize - 1].1 == ChangeKind::Alive && reader.passes(n);
+    is_kept && is_only && (*first..*last).any(|n| !seen.ever.contains(&n) && is_missing(n))
+}
+
 /// Are there policies by which a reliable reader need not have what was written last?
 fn leaves_out(writer: &WriterRecord, reader: &ReaderRecord, alone: bool) -> bool {
     let (w, r) = (&writer.qos.writer, &reader.qos.reader);
-    let purge = r.reader_data_lifecycle;
     let is_filtered = r.time_based_filter > Duration::ZERO;
     !w.lifespan.is_infinite()
-        || !purge.autopurge_nowriter_samples_delay.is_infinite()
-        || !purge.autopurge_disposed_samples_delay.is_infinite()
+        || reader.is_purged()
         || r.ownership == OwnershipKind::Exclusive
         || r.resource_limits.max_instances.is_some()
         || (r.destination_order == DestinationOrderKind::BySourceTimestamp && !alone)
@@ -286,7 +381,7 @@ pub fn check_complete(
     // Either side may match first; a change is old if it was written before both did.
     let takes_late = reader.takes_late(network);
     let is_old = |number: &&u64| {
-        volatile && !takes_late && **number <= first && writer.is_before(**number, seen.since)
+        volatile && !takes_late && **number <= first && writer.is_before(**number, reader, seen.since)
     };
     if let Some(old) = seen.ever.first().filter(is_old) {
         let writer = writer.writer.guid;

@@ -36,6 +36,8 @@ pub struct Plan {
     pub exclusive: [bool; 2],
     /// Have the writers of a topic instances in common?
     pub shared_keys: bool,
+    /// Endpoints of a node when it starts, at most.
+    pub endpoints: u64,
     /// How long it is wild.
     pub wild: Duration,
     /// The longest lease.
@@ -64,6 +66,8 @@ impl Plan {
         let count = if rng.chance(50) { between(rng, 5, 8) } else { between(rng, least, 4) };
         let multicast_discovery = !rng.chance(100);
         let mut lease = Duration::ZERO;
+        // Wall clocks agree, or are as far apart as without a good time server, or as without any.
+        let apart_ms = [0, 0, 20, 5_000][rng.below(4) as usize];
         let nodes = (0..count).map(|_| {
             let own = if class == Class::Wild { span(rng, 2_000, 6_000) } else { Duration::from_secs(100) };
             lease = lease.max(own);
@@ -71,6 +75,9 @@ impl Plan {
                 lease: own,
                 announcement_period: span(rng, 500, 2_000),
                 clock_offset: span(rng, 0, 4_000_000_000),
+                wall_offset: Duration::from_millis(
+                    rng.below(2 * apart_ms + 1).cast_signed() - apart_ms.cast_signed(),
+                ),
                 multicast: match rng.below(4) {
                     0 => MulticastChoice::Never,
                     1 => MulticastChoice::Always,
@@ -92,6 +99,7 @@ impl Plan {
                     Duration::ZERO
                 },
                 receive_buffer: if rng.chance(500) { between(rng, 20, 300) as usize } else { usize::MAX },
+                step: rng.chance(500).then(|| between(rng, 1, 8) as usize),
                 ..NodeOptions::default()
             }
         });
@@ -105,6 +113,8 @@ impl Plan {
             policies: rng.chance(600),
             exclusive: [rng.chance(300), rng.chance(300)],
             shared_keys: rng.chance(300),
+            // Sometimes so many that a new one is not matched with all in one step.
+            endpoints: if rng.chance(100) { 12 } else { 3 },
             wild: if rng.chance(300) { span(rng, 8_000, 20_000) } else { span(rng, 1_000, 6_000) },
             lease,
         }
@@ -196,7 +206,7 @@ pub fn reader_policies(rng: &mut Rng, mut qos: Qos, exclusive: bool) -> Qos {
             max_instances,
         });
     }
-    if rng.chance(150) {
+    if rng.chance(250) {
         qos = qos.reader_data_lifecycle(ReaderDataLifecycle {
             autopurge_nowriter_samples_delay: span(rng, 1, 3_000),
             autopurge_disposed_samples_delay: span(rng, 1, 3_000),

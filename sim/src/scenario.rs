@@ -47,6 +47,8 @@ pub(crate) struct World {
     pub spoke_at: Time,
     /// When a node stopped that may start again.
     pub down_since: Vec<Option<Time>>,
+    /// Is the one that stopped last to start again under its old name?
+    pub keeps_name: bool,
     /// When each node goes on that is paused.
     pub paused_until: Vec<Time>,
     /// Whom each node knows.
@@ -92,6 +94,7 @@ impl World {
             taken: 0,
             spoke_at: Time(0),
             down_since,
+            keeps_name: false,
             paused_until,
             known,
             failure: None,
@@ -110,7 +113,7 @@ impl World {
                 continue;
             }
             self.network.start(node);
-            for _ in 0..between(&mut self.rng, 1, 3) {
+            for _ in 0..between(&mut self.rng, 1, self.plan.endpoints) {
                 self.create_endpoint(node);
             }
         }
@@ -248,7 +251,7 @@ impl World {
         let taken = self.network.take(&record.reader, most);
         self.taken += taken.len() as u64;
         let distrusted = (self.plan.class == Class::StolenPrefix).then(|| self.network.prefix(0));
-        if let Err(failure) = record.note(self.network.now(), &taken, &self.writers, distrusted) {
+        if let Err(failure) = record.note(&self.network, &taken, &self.writers, distrusted) {
             self.failure.get_or_insert(failure);
         }
     }
