@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use taut_base::{Duration, Error, Guid, InstanceHandle, Result, Timestamp};
 use taut_cdr::{DdsType, Encapsulation, Endian, KeyHasher};
 use taut_dcps::{
-    Entity, LivelinessLostStatus, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
+    Entity, LivelinessLostStatus, ONLY_INSTANCE, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
     PublicationMatchedStatus, SlowReaderStatus, StatusMask, instance_handle,
 };
 use taut_exec::{Call, Moment, Outlet, Payload, SlowReader, check_size};
@@ -106,13 +106,14 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     /// The handle of the instance that has the key of `key`, the one that readers have for it, whatever XCDR it is
-    /// written in. It counts against `max_instances` from now on. Needs nothing of the peers, and so no time. *Errors*:
-    /// [`Error::OutOfResources`] beyond that; [`Error::BadParameter`] as [`DataWriter::write`].
+    /// written in; of a topic without a key that of its only instance. It counts against `max_instances` from now on.
+    /// Needs nothing of the peers, and so no time. *Errors*: [`Error::OutOfResources`] beyond that;
+    /// [`Error::BadParameter`] as [`DataWriter::write`].
     pub fn register_instance(&self, key: &T) -> Result<InstanceHandle> {
         self.untyped.executor.may_use()?;
         self.name(key)?;
         let hash = taut_cdr::key_hash(key, HANDLES).map_err(refused::<T>)?;
-        Ok(if T::HAS_KEY { instance_handle(hash) } else { hash })
+        Ok(if T::HAS_KEY { instance_handle(hash) } else { ONLY_INSTANCE })
     }
 
     /// Registers the instance of a sample, by the name that it has in this writer's changes.
@@ -295,7 +296,11 @@ impl<T: DdsType> DataWriter<T> {
         let mut status = self.untyped.status(|writer| writer.offered_deadline_missed.take());
         let handle = &mut status.last_instance_handle;
         let tools = self.untyped.tools.borrow();
-        *handle = tools.instances.key(*handle).and_then(|key| handle_of::<T>(key, true)).unwrap_or(*handle);
+        let named = match tools.instances.key(*handle) {
+            Some(key) => handle_of::<T>(key, true),
+            None => (!T::HAS_KEY && status.total_count > 0).then_some(ONLY_INSTANCE),
+        };
+        *handle = named.unwrap_or(*handle);
         status
     }
 
