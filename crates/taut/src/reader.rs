@@ -14,6 +14,7 @@ use taut_dcps::{
 use taut_exec::{Door, Executor};
 use taut_qos::DataReaderQos;
 
+use crate::builtin::{is_matched_with, matched_with};
 use crate::erase::{HANDLES, key_of, refused};
 use crate::stream::Samples;
 use crate::untyped_reader::{self, UntypedReader, warn_of_other_type};
@@ -158,8 +159,11 @@ impl<T: DdsType> DataReader<T> {
         self.untyped.wait(timeout.into())
     }
 
-    /// Waits until a writer has matched. *Errors*: [`crate::Error::Timeout`], whose text says why none has, as far as is known;
-    /// who asks with a timeout of zero is told where that is to be seen.
+    /// Waits until a writer has matched here. The writer's side may not know this reader yet: what that writes before, and
+    /// does not keep as with TRANSIENT_LOCAL, does not come, of a RELIABLE writer either.
+    ///
+    /// *Errors*: [`crate::Error::Timeout`], whose text says why none has, as far as is known; who asks with a timeout of zero
+    /// is told where that is to be seen.
     pub fn wait_matched(&self, timeout: impl Into<Duration>) -> Result<()> {
         self.wait_matched_count(1, timeout)
     }
@@ -167,6 +171,34 @@ impl<T: DdsType> DataReader<T> {
     /// Waits until `count` writers are matched. *Errors*: as of [`DataReader::wait_matched`].
     pub fn wait_matched_count(&self, count: usize, timeout: impl Into<Duration>) -> Result<()> {
         self.untyped.wait_matched_count(count, timeout.into())
+    }
+
+    /// DCPS's get_matched_publications: the writers that are matched here now, each of whose samples has the `publication_handle`
+    /// that its GUID [becomes](InstanceHandle#impl-From<Guid>-for-InstanceHandle). *Cost*: the token for 256 at a time, and a
+    /// copy of each GUID.
+    ///
+    /// ```
+    /// # use taut::{Config, DdsType, DomainParticipant, Duration, Qos};
+    /// # #[derive(DdsType)]
+    /// # #[dds(final)]
+    /// # struct Hello { text: String }
+    /// # fn main() -> taut::Result<()> {
+    /// # let config = Config { domain_id: 77, interfaces: vec!["lo".into()], ..Config::default() };
+    /// # let topic = DomainParticipant::with_config(&config)?.topic::<Hello>("Matched")?;
+    /// let (writer, reader) = (topic.writer(Qos::default())?, topic.reader(Qos::default())?);
+    /// reader.wait_matched(Duration::from_secs(1))?;
+    /// assert_eq!(reader.matched_publications(), [writer.guid()]);
+    /// assert!(reader.is_matched_with(writer.guid()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn matched_publications(&self) -> Vec<Guid> {
+        matched_with(&self.untyped.executor, self.untyped.guid)
+    }
+
+    /// Is this writer among them? *Cost*: the token, for a look.
+    pub fn is_matched_with(&self, writer: Guid) -> bool {
+        is_matched_with(&self.untyped.executor, self.untyped.guid, writer)
     }
 
     /// DCPS's lookup_instance: the handle of the instance that has the key of `of`. `None` if this reader does not know it,

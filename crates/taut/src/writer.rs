@@ -13,6 +13,7 @@ use taut_mem::Pool;
 use taut_qos::DataWriterQos;
 use taut_rtps::history_cache::ChangeKind;
 
+use crate::builtin::{is_matched_with, matched_with};
 use crate::erase::{HANDLES, handle_of, refused};
 use crate::instances::{Instances, Named};
 use crate::untyped_writer::{Tools, UntypedWriter};
@@ -226,8 +227,12 @@ impl<T: DdsType> DataWriter<T> {
         self.untyped.executor.publish(outlet, call, &mut Payload::buffer(pool, buffer, len))
     }
 
-    /// Waits until a reader has matched. *Errors*: [`Error::Timeout`], whose text says why none has, as far as is known; who
-    /// asks with a timeout of zero is told where that is to be seen.
+    /// Waits until a reader has matched here: it is sent what is written from now on. That says nothing of the way back: what a
+    /// server answers before its own writer has matched the caller's reader is lost, RELIABLE or not, if the two are VOLATILE.
+    /// It can wait for that, by [`DataWriter::is_matched_with`], if it is told which reader that is.
+    ///
+    /// *Errors*: [`Error::Timeout`], whose text says why none has, as far as is known; who asks with a timeout of zero is told
+    /// where that is to be seen.
     pub fn wait_matched(&self, timeout: impl Into<Duration>) -> Result<()> {
         self.wait_matched_count(1, timeout)
     }
@@ -235,6 +240,33 @@ impl<T: DdsType> DataWriter<T> {
     /// Waits until `count` readers are matched. *Errors*: as of [`DataWriter::wait_matched`].
     pub fn wait_matched_count(&self, count: usize, timeout: impl Into<Duration>) -> Result<()> {
         self.untyped.wait_matched_count(count, timeout.into())
+    }
+
+    /// DCPS's get_matched_subscriptions: the readers that are matched here now. *Cost*: the token for 256 at a time, and a copy
+    /// of each GUID.
+    ///
+    /// ```
+    /// # use taut::{Config, DdsType, DomainParticipant, Duration, Qos};
+    /// # #[derive(DdsType)]
+    /// # #[dds(final)]
+    /// # struct Hello { text: String }
+    /// # fn main() -> taut::Result<()> {
+    /// # let config = Config { domain_id: 77, interfaces: vec!["lo".into()], ..Config::default() };
+    /// # let topic = DomainParticipant::with_config(&config)?.topic::<Hello>("Matched")?;
+    /// let (writer, reader) = (topic.writer(Qos::default())?, topic.reader(Qos::default())?);
+    /// writer.wait_matched(Duration::from_secs(1))?;
+    /// assert_eq!(writer.matched_subscriptions(), [reader.guid()]);
+    /// assert!(writer.is_matched_with(reader.guid()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn matched_subscriptions(&self) -> Vec<Guid> {
+        matched_with(&self.untyped.executor, self.untyped.guid)
+    }
+
+    /// Is this reader among them? *Cost*: the token, for a look.
+    pub fn is_matched_with(&self, reader: Guid) -> bool {
+        is_matched_with(&self.untyped.executor, self.untyped.guid, reader)
     }
 
     /// Waits until all matched reliable readers have acknowledged all that was written; a BEST_EFFORT writer waits for nobody.

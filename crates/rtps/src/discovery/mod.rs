@@ -172,6 +172,16 @@ impl Database {
         self.matches.of_local(local)
     }
 
+    /// The same behind this one.
+    pub fn matches_behind(&self, local: EntityId, behind: Guid) -> impl Iterator<Item = Guid> + '_ {
+        self.matches.of_local_behind(local, behind)
+    }
+
+    /// Is a local endpoint matched with another one?
+    pub fn is_matched(&self, local: EntityId, remote: Guid) -> bool {
+        self.matches.contains(local, remote)
+    }
+
     /// Why local endpoints do not match others of their topic.
     pub fn refusals(&self) -> impl Iterator<Item = (EntityId, Guid, &Refusal)> {
         self.refusals.iter()
