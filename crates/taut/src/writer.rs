@@ -361,7 +361,10 @@ impl<T: DdsType> DataWriter<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, DataReader, DdsType, DomainParticipant, Publisher, Qos, Topic};
+    use crate::{
+        BuiltinReader, Config, DataReader, DdsType, DomainParticipant, ParticipantSummary, Publisher, Qos,
+        Topic,
+    };
 
     #[derive(DdsType, Clone, PartialEq, Debug)]
     #[dds(final, crate = taut_cdr)]
@@ -378,7 +381,7 @@ mod tests {
         fn shared<T: Send + Sync>() {}
         fn sent<T: Send>() {}
         shared::<(DomainParticipant, Topic<Image>, Publisher, DataReader<Image>)>();
-        sent::<DataWriter<Image>>();
+        sent::<(DataWriter<Image>, BuiltinReader<ParticipantSummary>)>();
     }
 
     fn write(writer: &DataWriter<Image>, reader: &DataReader<Image>, len: usize) -> bool {
