@@ -284,6 +284,9 @@ impl<T: DdsType> DataReader<T> {
     /// thread of yours, within any call of this participant, so take no lock in it that you hold around one.
     /// One that panics is called no more; the log says so. After some 0.2 ms, and once a sample is done with, whoever drives does
     /// what else there is to do before the next one.
+    ///
+    /// It is the reader's listener, in the place of one that was set by [`DataReader::set_listener`], and called for nothing but
+    /// samples: who wants to hear of other statuses, too, sets that, and takes the samples at DATA_AVAILABLE.
     pub fn on_data_available(&self, mut listener: impl FnMut(Sample<T>) + Send + 'static) {
         let executor = Arc::downgrade(&self.untyped.executor);
         let door = Arc::clone(&self.untyped.door);
@@ -305,8 +308,31 @@ impl<T: DdsType> DataReader<T> {
         }));
     }
 
-    /// Calls `listener` with the kinds of each change of a status, on the thread that drives; with DATA_AVAILABLE also for
-    /// samples that nobody has read by now.
+    /// Calls `listener` with the kinds of each change of a status, on the thread that drives, one call at a time; with
+    /// DATA_AVAILABLE also for samples that nobody has read by now.
+    ///
+    /// A reader has one listener: it takes the place of the one that was set before, by [`DataReader::on_data_available`], too,
+    /// and is dropped with the reader. Neither waits for a call that another thread is in: what the listener has captured is
+    /// dropped after that, so that its drop tells when it is called no more.
+    ///
+    /// ```
+    /// # use std::sync::mpsc::channel;
+    /// # use taut::{Config, DdsType, DomainParticipant, Qos};
+    /// # #[derive(DdsType)]
+    /// # #[dds(final)]
+    /// # struct Hello { text: String }
+    /// # fn main() -> taut::Result<()> {
+    /// # let config = Config { domain_id: 77, interfaces: vec!["lo".into()], ..Config::default() };
+    /// # let topic = DomainParticipant::with_config(&config)?.topic::<Hello>("Listened")?;
+    /// let reader = topic.reader(Qos::default())?;
+    /// let (tell, told) = channel();
+    /// reader.set_listener(move |kinds| _ = tell.send(kinds));
+    /// drop(reader);
+    /// // Whatever it tells still: this ends once it is called no more.
+    /// told.iter().for_each(drop);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn set_listener(&self, listener: impl FnMut(StatusMask) + Send + 'static) {
         self.untyped.set_listener(taut_exec::listener(listener));
     }
