@@ -212,9 +212,9 @@ impl Unmatched {
         let topic = own.map_or("", |data| data.topic_name.as_str());
         let mut text = format!("the {ours} of topic {topic:?} has {matched} of {count} matches");
         let database = core.database();
-        let mut refused = database.refusals().filter(|(entity, ..)| *entity == local.entity);
+        let mut refused = core.refusals_of(local.entity);
         let mut is_any = false;
-        for (_, remote, why) in refused.by_ref().take(SHOWN_REFUSALS) {
+        for (remote, why) in refused.by_ref().take(SHOWN_REFUSALS) {
             is_any = true;
             let _ = write!(text, "; {theirs} {} does not match: {why}", core.named(remote));
         }

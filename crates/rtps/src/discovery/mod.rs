@@ -272,6 +272,14 @@ impl Participant {
         self.locals.iter().filter(|(entity, _)| !entity.is_builtin()).map(|(_, local)| &local.data)
     }
 
+    /// Why a local endpoint does not match others of its topic. *Cost*: a look at each of these.
+    pub fn refusals_of(&self, local: EntityId) -> impl Iterator<Item = (Guid, &Refusal)> {
+        let topic = self.topic_of(local).unwrap_or_default();
+        let beside = self.topics.of(topic).map(|entity| Guid::new(self.config.guid_prefix, entity));
+        let others = self.database.by_topic.get(topic).into_iter().flatten().copied();
+        beside.chain(others).filter_map(move |guid| Some((guid, self.database.refusals.get(guid, local)?)))
+    }
+
     /// The endpoints behind this one: those of this participant first, built-in ones left out, then those of others.
     pub fn endpoints_behind(&self, guid: Guid) -> impl Iterator<Item = &Arc<EndpointData>> {
         let is_own = guid.prefix == self.config.guid_prefix;
