@@ -181,7 +181,8 @@ impl Guid {
 }
 
 impl InstanceHandle {
-    /// HANDLE_NIL; also the one instance of a topic without a key.
+    /// HANDLE_NIL: no instance. Not the one of a topic without a key either, as far as readers and writers name it; in changes
+    /// it is that.
     pub const NIL: InstanceHandle = InstanceHandle([0; 16]);
 }
 

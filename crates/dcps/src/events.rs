@@ -35,7 +35,8 @@ impl DomainParticipant {
                     self.note_endpoint(now, endpoint);
                 }
                 self.count_change(&event);
-                self.tell(Entity::Participant, StatusMask::NONE);
+                // There are samples of a built-in topic.
+                self.tell(Entity::Participant, StatusMask::DATA_AVAILABLE);
             }
             Event::PublicationMatched { writer, reader, matched } => {
                 if let Some(writer) = self.core.writer(writer).map(|writer| writer.guid) {

@@ -69,4 +69,4 @@ pub use status::{
     SampleRejectedStatus, SlowReaderStatus, StatusKind, StatusMask, SubscriptionMatchedStatus,
 };
 pub use taut_rtps::NewChange as Write;
-pub use type_support::{ContentFilter, KeyHash, KeyOf, TypeSupport, instance_handle};
+pub use type_support::{ContentFilter, KeyHash, KeyOf, ONLY_INSTANCE, TypeSupport, instance_handle};

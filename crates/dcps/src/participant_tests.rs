@@ -258,7 +258,7 @@ fn a_participant_that_says_something_new_of_itself_is_a_change() {
         let before = participant.discovery_changes();
         while participant.poll_news().is_some() {}
         participant.on_frame(Time(0), &announcement(number, user_data));
-        let is_told = participant.poll_news() == Some((Entity::Participant, StatusMask::NONE));
+        let is_told = participant.poll_news() == Some((Entity::Participant, StatusMask::DATA_AVAILABLE));
         let participants = before.participants + u64::from(is_told);
         assert_eq!(participant.discovery_changes(), DiscoveryChanges { participants, ..before });
         is_told

@@ -25,6 +25,7 @@ use crate::sample_info::PayloadKind;
 use crate::separation::Separation;
 use crate::states::InstanceState;
 use crate::status::SampleRejectedReason;
+use crate::type_support::ONLY_INSTANCE;
 use crate::unheard::Unheard;
 
 /// Samples of a KEEP_ALL reader whose RESOURCE_LIMITS name no number. Lower and writers wait for short
@@ -40,10 +41,6 @@ pub const MAX_PAYLOAD_BYTES: usize = 512 << 20;
 /// BY_SOURCE_TIMESTAMP; one that would pass more is dropped. Lower loses samples of writers whose paths
 /// differ in delay, higher lets a peer whose clock runs backwards cost this many steps per sample.
 pub const MAX_REORDER: usize = 64;
-
-/// The handle of the only instance of a topic without a key: NIL stands before all instances, so that who asks for the
-/// next one would get it again and again.
-const ONLY: InstanceHandle = InstanceHandle([u8::MAX; 16]);
 
 /// What became of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -556,7 +553,7 @@ impl ReaderCache {
 
     #[inline]
     pub(crate) fn known_as(&self, instance: InstanceHandle) -> InstanceHandle {
-        if self.keyed { instance } else { ONLY }
+        if self.keyed { instance } else { ONLY_INSTANCE }
     }
 
     pub(crate) fn create(

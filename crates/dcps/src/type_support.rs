@@ -25,6 +25,9 @@ pub fn instance_handle(key_hash: InstanceHandle) -> InstanceHandle {
     if key_hash == InstanceHandle::NIL { ZEROS } else { key_hash }
 }
 
+/// The handle of the only instance of a topic without a key: not [NIL](instance_handle) either.
+pub const ONLY_INSTANCE: InstanceHandle = InstanceHandle([u8::MAX; 16]);
+
 /// Which samples a reader lets in, by their payloads. One that is no sample of the type is let in, for who
 /// decodes it to tell.
 #[derive(Clone)]

@@ -35,6 +35,7 @@ use crate::telling::Leftover;
 use crate::write::burst;
 use crate::write::goodbye::Silent;
 use crate::write::left::Left;
+use crate::write::outlet::Told;
 use crate::write::owed::Owed;
 use crate::write::writes::{LeftWrite, QUEUE};
 
@@ -68,7 +69,8 @@ pub(crate) struct Inner {
     pub tells_anatomy: bool,
     /// Listeners that took this long are recorded.
     pub long_listeners: Duration,
-    lanes: LaneMemory,
+    /// How lanes are made in memory that other processes can see, and what was said of those that were not.
+    lanes: (LaneMemory, Told),
     /// Whether the driver looks at the port before it sleeps there.
     pub port_spin: Spin,
     /// When the next sample is expected there.
@@ -190,7 +192,7 @@ impl Executor {
             spin: config.spin,
             tells_anatomy: config.anatomy > 0,
             long_listeners: recorder::long_listeners(config.longest_step),
-            lanes: config.lanes,
+            lanes: (config.lanes, Told::default()),
             port_spin: Spin::default(),
             rhythm: Rhythm::new(config.wake_ahead),
             owed: Arc::clone(&core.owed),
@@ -449,8 +451,8 @@ impl Inner {
     }
 
     /// How lanes are made in memory that other processes can see; `None` where there is none.
-    pub fn lane_memory(&self) -> Option<LaneMemory> {
-        self.neighbours.own.is_some().then_some(self.lanes)
+    pub fn lane_memory(&self) -> Option<(LaneMemory, &Told)> {
+        self.neighbours.own.is_some().then_some((self.lanes.0, &self.lanes.1))
     }
 
     fn stats(&self) -> Stats {

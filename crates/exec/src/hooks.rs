@@ -76,8 +76,9 @@ pub fn to_log(tell: impl FnOnce()) {
 }
 
 /// Calls what is the user's. A panic ends neither the thread that drives nor the call that happens to bring the news.
-fn call_users(what: &str, call: impl FnOnce()) {
+fn call_users(what: impl FnOnce() -> String, call: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(call)).is_err() {
+        let what = what();
         to_log(|| log::error!("{what} has panicked"));
     }
 }
@@ -238,7 +239,8 @@ impl Hooks {
     }
 
     /// Tells those who want to know of an entity's news. Returns what its listener is to be told later.
-    pub fn tell(&self, entity: Entity, kinds: StatusMask) -> StatusMask {
+    /// `name` is asked for the entity's, for the log, if a waker panics.
+    pub fn tell(&self, entity: Entity, kinds: StatusMask, name: impl Fn() -> String) -> StatusMask {
         if !self.is_any() {
             return StatusMask::NONE;
         }
@@ -249,7 +251,7 @@ impl Hooks {
         if !wakers.is_empty() {
             let waking = Telling::of(self, &WAKERS);
             for (_, waker) in wakers.drain(..) {
-                call_users("a waker", || waker.wake());
+                call_users(|| format!("a waker of {}", name()), || waker.wake());
             }
             drop(waking);
             self.keep_room(entity, wakers);
@@ -258,7 +260,7 @@ impl Hooks {
         let _telling = Telling::of(self, &LISTENERS);
         let left = listener.tell(kinds);
         // If it was taken away meanwhile, what it owns ends here.
-        call_users("the end of a listener", || drop(listener));
+        call_users(|| "the end of a listener".into(), || drop(listener));
         left
     }
 }
@@ -276,11 +278,11 @@ mod tests {
         let listens = move |_| {
             // It would be endless.
             assert!(count.fetch_add(1, Ordering::SeqCst) < 100);
-            assert_eq!(within.tell(entity, StatusMask::DATA_AVAILABLE), StatusMask::NONE);
+            assert_eq!(within.tell(entity, StatusMask::DATA_AVAILABLE, String::new), StatusMask::NONE);
         };
         hooks.set_listener(entity, "it".into(), Some(listener(listens)));
         for n in 1..=3 {
-            assert_eq!(hooks.tell(entity, StatusMask::SAMPLE_LOST), StatusMask::DATA_AVAILABLE);
+            assert_eq!(hooks.tell(entity, StatusMask::SAMPLE_LOST, String::new), StatusMask::DATA_AVAILABLE);
             assert_eq!(calls.load(Ordering::SeqCst), n);
         }
         hooks.set_listener(entity, String::new(), None);
@@ -298,7 +300,7 @@ mod tests {
         };
         let (_, room) = wakers();
         for _ in 0..3 {
-            hooks.tell(entity, StatusMask::NONE);
+            hooks.tell(entity, StatusMask::NONE, String::new);
             assert_eq!(wakers(), (0, room));
             hooks.register(&waits, Waker::noop());
             assert_eq!(wakers(), (1, room));

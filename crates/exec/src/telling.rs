@@ -168,7 +168,7 @@ impl Inner {
         }
         for (entity, kinds) in news {
             self.doors.wake(*entity);
-            *kinds = self.hooks.tell(*entity, *kinds);
+            *kinds = self.hooks.tell(*entity, *kinds, || self.peek(|core| core.name_of(*entity)));
         }
     }
 }

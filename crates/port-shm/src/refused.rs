@@ -1,12 +1,15 @@
 //! What the operating system refused, as an error of the caller with the remedy in its text.
 
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use taut_base::Error;
 use taut_port::PortError;
 
 /// The error for a call that was refused. A want of memory, descriptors or length is `OUT_OF_RESOURCES`.
 pub(crate) fn refused(call: impl Into<String>, errno: Errno) -> Error {
-    let error = PortError { call: call.into(), source: errno.into(), remedy: remedy(errno) };
+    let are_addresses_few = getrlimit(Resource::As).current.is_some();
+    let error =
+        PortError { call: call.into(), source: errno.into(), remedy: remedy(errno, are_addresses_few) };
     match errno {
         Errno::NOSPC | Errno::NOMEM | Errno::NOBUFS | Errno::MFILE | Errno::NFILE | Errno::FBIG => {
             Error::OutOfResources(error.to_string())
@@ -15,12 +18,17 @@ pub(crate) fn refused(call: impl Into<String>, errno: Errno) -> Error {
     }
 }
 
-fn remedy(errno: Errno) -> &'static str {
+/// The system has one number for a machine without memory and for a process that may have no more addresses.
+fn remedy(errno: Errno, are_addresses_few: bool) -> &'static str {
     match errno {
         Errno::MFILE | Errno::NFILE => "raise the limit of open files (`ulimit -n`)",
         Errno::FBIG => {
             "raise the limit of file sizes (`ulimit -f unlimited`, LimitFSIZE=infinity for a service), which counts \
              for memory that is shared, too"
+        }
+        Errno::NOMEM if are_addresses_few => {
+            "raise the limit of addresses (`ulimit -v`), of which a lane takes far more than of memory, or that of the \
+             container (memory.max)"
         }
         Errno::NOSPC | Errno::NOMEM | Errno::NOBUFS => {
             "there is no memory left: raise the limit of the container (memory.max), or lower the \
@@ -35,5 +43,21 @@ fn remedy(errno: Errno) -> &'static str {
         Errno::ROFS => "mount the directory writable",
         Errno::NOSYS | Errno::INVAL => "Linux 5.11 or later is needed",
         _ => "local samples go by UDP as long as this lasts",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_want_of_addresses_is_none_of_memory() {
+        let of = |errno, are_addresses_few| remedy(errno, are_addresses_few);
+        assert!(of(Errno::NOMEM, true).contains("ulimit -v"));
+        assert!(
+            [of(Errno::NOMEM, false), of(Errno::NOSPC, true)]
+                .iter()
+                .all(|text| text.contains("no memory left"))
+        );
     }
 }

@@ -552,6 +552,12 @@ fn why_two_of_a_participant_do_not_match_goes_with_either() {
         let writer = participant.create_writer(Time(0), best_effort.clone(), &mut Nowhere);
         let reader = participant.create_reader(Time(0), reliable.clone(), &mut Nowhere);
         assert_eq!(participant.database().refusals().count(), 2);
+        let (of_writer, of_reader) =
+            (participant.writer(writer).unwrap().guid, participant.reader(reader).unwrap().guid);
+        for (local, other) in [(of_writer, of_reader), (of_reader, of_writer)] {
+            let refused: Vec<_> = participant.refusals_of(local.entity).map(|(remote, _)| remote).collect();
+            assert_eq!(refused, [other]);
+        }
         if writer_goes {
             participant.delete_writer(Time(0), writer, &mut Nowhere);
         } else {

@@ -259,19 +259,19 @@ impl Participant {
             }
             if !proxy.assemblies.contains_key(&number) {
                 let assembly = Assembly::new(rx.samples, info, said);
-                if !assembly.is_some_and(|assembly| proxy.admit_assembly(now, number, assembly)) {
-                    return bump(&mut rx.counters.bad_fragments);
-                }
+                let admitted = assembly.and_then(|assembly| proxy.admit_assembly(now, number, assembly));
+                let Some(lost) = admitted else { return bump(&mut rx.counters.bad_fragments) };
+                rx.note_lost(reader.index, lost);
                 is_followed |= proxy.is_followed(number);
             }
             let Some(assembly) = proxy.assemblies.get_mut(&number) else { return };
             if !assembly.add(info, &said, frag.payload, &mut |part| keep(rx.pool, &frame.bytes, part)) {
                 return bump(&mut rx.counters.bad_fragments);
             }
-            let finished = assembly.finish(rx.samples);
-            proxy.bound_assemblies();
-            proxy.note_arrival(now);
-            let Some((payload, Said { kind, inline, source_timestamp })) = finished else { return };
+            let Some((payload, Said { kind, inline, source_timestamp })) = assembly.finish(rx.samples) else {
+                rx.note_lost(reader.index, proxy.bound_assemblies());
+                return proxy.note_arrival(now);
+            };
             let mut offer = Some(CacheChange {
                 kind,
                 writer_guid: writer,

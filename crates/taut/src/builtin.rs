@@ -183,6 +183,20 @@ fn endpoints_behind(executor: &Executor, guid: Guid) -> Vec<Arc<EndpointData>> {
     })
 }
 
+/// What a local endpoint is matched with. *Cost*: the token for 256 at a time.
+pub(crate) fn matched_with(executor: &Executor, local: Guid) -> Vec<Guid> {
+    in_steps(executor, |core, last: Option<Guid>| {
+        Box::new(core.database().matches_behind(local.entity, last.unwrap_or(Guid::UNKNOWN)))
+    })
+}
+
+/// Is it matched with another one?
+pub(crate) fn is_matched_with(executor: &Executor, local: Guid, other: Guid) -> bool {
+    let is_matched =
+        executor.look(|participant, _| participant.core().database().is_matched(local.entity, other));
+    is_matched.unwrap_or_default()
+}
+
 impl DomainParticipant {
     /// The participants of the domain, this one first. *Cost*: the token for 256 at a time, and copies without it: what comes or
     /// goes meanwhile may be among them.
@@ -266,6 +280,26 @@ mod tests {
         let (refused, matched) = matches.into_iter().partition::<Vec<_>, _>(|pair| pair.refused.is_some());
         let of =
             |found: &[LocalMatch]| found.iter().map(|pair| (pair.local, pair.remote)).collect::<Vec<_>>();
+        let before = calls();
+        let own = writer.matched_subscriptions();
+        let taken = steps_since(before);
+        assert_eq!(
+            own,
+            of(&matched)
+                .into_iter()
+                .filter(|pair| pair.0 == writer.guid())
+                .map(|pair| pair.1)
+                .collect::<Vec<_>>()
+        );
+        assert!(own.len() == READERS / 2 && (1..=1 + own.len() / STEP).contains(&taken), "{taken}");
+        assert!(
+            readers
+                .iter()
+                .all(|reader| writer.is_matched_with(reader.guid()) == own.contains(&reader.guid()))
+        );
+        assert_eq!(readers[1].matched_publications(), [writer.guid()]);
+        assert!(readers[1].is_matched_with(writer.guid()) && !readers[0].is_matched_with(writer.guid()));
+        assert_eq!(readers[0].matched_publications(), []);
         let pairs = |is_refused: bool| {
             let of_kind =
                 (0..READERS).filter(|n| n.is_multiple_of(2) == is_refused).map(|n| readers[n].guid());

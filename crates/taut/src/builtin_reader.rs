@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use taut_base::{Duration, Error, ErrorText, Guid, Result};
-use taut_dcps::{DiscoveryChanges, InstanceState};
+use taut_dcps::{DiscoveryChanges, Entity, InstanceState, StatusMask};
 use taut_exec::Executor;
 
 use crate::DomainParticipant;
@@ -40,7 +40,8 @@ impl BuiltinData for EndpointSummary {
 }
 
 /// Reads a built-in topic: keep-last 1, transient-local, without this participant's own entities, and without what has come and
-/// gone between two takes.
+/// gone between two takes. It belongs to one thread at a time. Who waits for more than one such topic, or for samples, too, has
+/// [`DomainParticipant::on_discovery`] tell when to take.
 pub struct BuiltinReader<T> {
     participant: DomainParticipant,
     topic: BuiltinTopic<T>,
@@ -136,6 +137,39 @@ impl DomainParticipant {
         let content = |executor: &Executor| others_endpoints(executor, EndpointKind::Reader);
         BuiltinReader::new(self, BuiltinTopic { changes: |changes| changes.subscriptions, content })
     }
+
+    /// Calls `listener` when discovery has found, changed or lost another participant or an endpoint of one, of whichever
+    /// built-in topic, on the thread that drives: do not wait in it. Changes that come together are one call, and what was known
+    /// before is none: take that once the listener is set.
+    ///
+    /// It takes the place of the one that was set before, and ends with the participant, as one of a reader
+    /// [does](crate::DataReader::set_listener). One that has captured the participant or an entity of it keeps it for ever:
+    /// have it send into a channel.
+    ///
+    /// ```
+    /// # use taut::{Config, DomainParticipant};
+    /// # let config = Config { domain_id: 195, interfaces: vec!["lo".into()], ..Config::default() };
+    /// let participant = DomainParticipant::with_config(&config)?;
+    /// let (tell, told) = std::sync::mpsc::channel();
+    /// participant.on_discovery(move || _ = tell.send(()));
+    /// let others = participant.builtin_participants();
+    /// let other = DomainParticipant::with_config(&config)?;
+    /// let mut found = others.take()?;
+    /// while found.is_empty() {
+    ///     told.recv().unwrap();
+    ///     found = others.take()?;
+    /// }
+    /// assert_eq!(found[0].data.guid, other.guid());
+    /// # Ok::<(), taut::Error>(())
+    /// ```
+    pub fn on_discovery(&self, mut listener: impl FnMut() + Send + 'static) {
+        let tell = move |kinds: StatusMask| {
+            if kinds.intersects(StatusMask::DATA_AVAILABLE) {
+                listener();
+            }
+        };
+        let _ = self.executor.set_listener(Entity::Participant, Some(taut_exec::listener(tell)));
+    }
 }
 
 #[cfg(test)]
@@ -191,6 +225,33 @@ mod tests {
         let found = publications.take().unwrap();
         assert_eq!(found.iter().map(|found| found.data.guid).collect::<Vec<_>>(), [writer.guid()]);
         drop(reader);
+    }
+
+    #[test]
+    fn a_listener_hears_when_there_is_something_to_take() {
+        let a = participant(116);
+        let (tell, told) = std::sync::mpsc::channel();
+        a.on_discovery(move || _ = tell.send(()));
+        let (participants, publications) = (a.builtin_participants(), a.builtin_publications());
+        let is_told = || told.recv_timeout(SOON.into()).unwrap();
+        let b = participant(116);
+        is_told();
+        while participants.take().unwrap().is_empty() {
+            is_told();
+        }
+        let next = || {
+            loop {
+                is_told();
+                if let Some(sample) = publications.take().unwrap().pop() {
+                    return (sample.data.guid, sample.instance_state);
+                }
+            }
+        };
+        let writer = b.topic::<Number>("Told").unwrap().writer(Qos::default()).unwrap();
+        let guid = writer.guid();
+        assert_eq!(next(), (guid, InstanceState::Alive));
+        drop(writer);
+        assert_eq!(next(), (guid, InstanceState::NotAliveDisposed));
     }
 
     /// As where somebody comes and goes all the time: whenever it asks, something has changed since it asked before.

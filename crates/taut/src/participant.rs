@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::sync::{Arc, Weak};
 
-use taut_base::{Duration, Error, ErrorText, Guid, Result, Time};
+use taut_base::{Duration, EntityId, Error, ErrorText, Guid, Result, Time};
 use taut_cdr::DdsType;
 use taut_exec::{Executor, FlightRecord, LatencyReport, Stats, Suspension, ends};
 use taut_qos::{PublisherQos, SubscriberQos, TopicQos};
@@ -48,6 +48,25 @@ impl DomainParticipant {
             report::install(&executor);
         }
         Ok(DomainParticipant { executor: Arc::new(executor) })
+    }
+
+    /// Its GUID, by whose prefix its endpoints are known, and samples by their `publication_handle`.
+    ///
+    /// ```
+    /// # use taut::{Config, DomainParticipant};
+    /// # let config = Config { domain_id: 77, interfaces: vec!["lo".into()], ..Config::default() };
+    /// let participant = DomainParticipant::with_config(&config)?;
+    /// assert_eq!(participant.guid(), participant.discovered_participants()[0].guid);
+    /// assert_eq!(participant.domain_id(), config.domain_id);
+    /// # Ok::<(), taut::Error>(())
+    /// ```
+    pub fn guid(&self) -> Guid {
+        Guid::new(self.executor.guid_prefix(), EntityId::PARTICIPANT)
+    }
+
+    /// DCPS's get_domain_id. In the child of a fork it is 0.
+    pub fn domain_id(&self) -> u32 {
+        self.executor.look(|participant, _| participant.core().config().domain_id).unwrap_or_default()
     }
 
     /// A topic with default QoS.
@@ -193,9 +212,9 @@ impl Unmatched {
         let topic = own.map_or("", |data| data.topic_name.as_str());
         let mut text = format!("the {ours} of topic {topic:?} has {matched} of {count} matches");
         let database = core.database();
-        let mut refused = database.refusals().filter(|(entity, ..)| *entity == local.entity);
+        let mut refused = core.refusals_of(local.entity);
         let mut is_any = false;
-        for (_, remote, why) in refused.by_ref().take(SHOWN_REFUSALS) {
+        for (remote, why) in refused.by_ref().take(SHOWN_REFUSALS) {
             is_any = true;
             let _ = write!(text, "; {theirs} {} does not match: {why}", core.named(remote));
         }

@@ -14,6 +14,7 @@ use taut_dcps::{
 use taut_exec::{Door, Executor};
 use taut_qos::DataReaderQos;
 
+use crate::builtin::{is_matched_with, matched_with};
 use crate::erase::{HANDLES, key_of, refused};
 use crate::stream::Samples;
 use crate::untyped_reader::{self, UntypedReader, warn_of_other_type};
@@ -158,8 +159,11 @@ impl<T: DdsType> DataReader<T> {
         self.untyped.wait(timeout.into())
     }
 
-    /// Waits until a writer has matched. *Errors*: [`crate::Error::Timeout`], whose text says why none has, as far as is known;
-    /// who asks with a timeout of zero is told where that is to be seen.
+    /// Waits until a writer has matched here. The writer's side may not know this reader yet: what that writes before, and
+    /// does not keep as with TRANSIENT_LOCAL, does not come, of a RELIABLE writer either.
+    ///
+    /// *Errors*: [`crate::Error::Timeout`], whose text says why none has, as far as is known; who asks with a timeout of zero
+    /// is told where that is to be seen.
     pub fn wait_matched(&self, timeout: impl Into<Duration>) -> Result<()> {
         self.wait_matched_count(1, timeout)
     }
@@ -167,6 +171,34 @@ impl<T: DdsType> DataReader<T> {
     /// Waits until `count` writers are matched. *Errors*: as of [`DataReader::wait_matched`].
     pub fn wait_matched_count(&self, count: usize, timeout: impl Into<Duration>) -> Result<()> {
         self.untyped.wait_matched_count(count, timeout.into())
+    }
+
+    /// DCPS's get_matched_publications: the writers that are matched here now, each of whose samples has the `publication_handle`
+    /// that its GUID [becomes](InstanceHandle#impl-From<Guid>-for-InstanceHandle). *Cost*: the token for 256 at a time, and a
+    /// copy of each GUID.
+    ///
+    /// ```
+    /// # use taut::{Config, DdsType, DomainParticipant, Duration, Qos};
+    /// # #[derive(DdsType)]
+    /// # #[dds(final)]
+    /// # struct Hello { text: String }
+    /// # fn main() -> taut::Result<()> {
+    /// # let config = Config { domain_id: 77, interfaces: vec!["lo".into()], ..Config::default() };
+    /// # let topic = DomainParticipant::with_config(&config)?.topic::<Hello>("Matched")?;
+    /// let (writer, reader) = (topic.writer(Qos::default())?, topic.reader(Qos::default())?);
+    /// reader.wait_matched(Duration::from_secs(1))?;
+    /// assert_eq!(reader.matched_publications(), [writer.guid()]);
+    /// assert!(reader.is_matched_with(writer.guid()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn matched_publications(&self) -> Vec<Guid> {
+        matched_with(&self.untyped.executor, self.untyped.guid)
+    }
+
+    /// Is this writer among them? *Cost*: the token, for a look.
+    pub fn is_matched_with(&self, writer: Guid) -> bool {
+        is_matched_with(&self.untyped.executor, self.untyped.guid, writer)
     }
 
     /// DCPS's lookup_instance: the handle of the instance that has the key of `of`. `None` if this reader does not know it,
@@ -252,6 +284,9 @@ impl<T: DdsType> DataReader<T> {
     /// thread of yours, within any call of this participant, so take no lock in it that you hold around one.
     /// One that panics is called no more; the log says so. After some 0.2 ms, and once a sample is done with, whoever drives does
     /// what else there is to do before the next one.
+    ///
+    /// It is the reader's listener, in the place of one that was set by [`DataReader::set_listener`], and called for nothing but
+    /// samples: who wants to hear of other statuses, too, sets that, and takes the samples at DATA_AVAILABLE.
     pub fn on_data_available(&self, mut listener: impl FnMut(Sample<T>) + Send + 'static) {
         let executor = Arc::downgrade(&self.untyped.executor);
         let door = Arc::clone(&self.untyped.door);
@@ -273,8 +308,31 @@ impl<T: DdsType> DataReader<T> {
         }));
     }
 
-    /// Calls `listener` with the kinds of each change of a status, on the thread that drives; with DATA_AVAILABLE also for
-    /// samples that nobody has read by now.
+    /// Calls `listener` with the kinds of each change of a status, on the thread that drives, one call at a time; with
+    /// DATA_AVAILABLE also for samples that nobody has read by now.
+    ///
+    /// A reader has one listener: it takes the place of the one that was set before, by [`DataReader::on_data_available`], too,
+    /// and is dropped with the reader. Neither waits for a call that another thread is in: what the listener has captured is
+    /// dropped after that, so that its drop tells when it is called no more.
+    ///
+    /// ```
+    /// # use std::sync::mpsc::channel;
+    /// # use taut::{Config, DdsType, DomainParticipant, Qos};
+    /// # #[derive(DdsType)]
+    /// # #[dds(final)]
+    /// # struct Hello { text: String }
+    /// # fn main() -> taut::Result<()> {
+    /// # let config = Config { domain_id: 77, interfaces: vec!["lo".into()], ..Config::default() };
+    /// # let topic = DomainParticipant::with_config(&config)?.topic::<Hello>("Listened")?;
+    /// let reader = topic.reader(Qos::default())?;
+    /// let (tell, told) = channel();
+    /// reader.set_listener(move |kinds| _ = tell.send(kinds));
+    /// drop(reader);
+    /// // Whatever it tells still: this ends once it is called no more.
+    /// told.iter().for_each(drop);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn set_listener(&self, listener: impl FnMut(StatusMask) + Send + 'static) {
         self.untyped.set_listener(taut_exec::listener(listener));
     }

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use taut_base::{Duration, Error, Guid, InstanceHandle, Result, Timestamp};
 use taut_cdr::{DdsType, Encapsulation, Endian, KeyHasher};
 use taut_dcps::{
-    Entity, LivelinessLostStatus, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
+    Entity, LivelinessLostStatus, ONLY_INSTANCE, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
     PublicationMatchedStatus, SlowReaderStatus, StatusMask, instance_handle,
 };
 use taut_exec::{Call, Moment, Outlet, Payload, SlowReader, check_size};
@@ -13,6 +13,7 @@ use taut_mem::Pool;
 use taut_qos::DataWriterQos;
 use taut_rtps::history_cache::ChangeKind;
 
+use crate::builtin::{is_matched_with, matched_with};
 use crate::erase::{HANDLES, handle_of, refused};
 use crate::instances::{Instances, Named};
 use crate::untyped_writer::{Tools, UntypedWriter};
@@ -106,13 +107,14 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     /// The handle of the instance that has the key of `key`, the one that readers have for it, whatever XCDR it is
-    /// written in. It counts against `max_instances` from now on. Needs nothing of the peers, and so no time. *Errors*:
-    /// [`Error::OutOfResources`] beyond that; [`Error::BadParameter`] as [`DataWriter::write`].
+    /// written in; of a topic without a key that of its only instance. It counts against `max_instances` from now on.
+    /// Needs nothing of the peers, and so no time. *Errors*: [`Error::OutOfResources`] beyond that;
+    /// [`Error::BadParameter`] as [`DataWriter::write`].
     pub fn register_instance(&self, key: &T) -> Result<InstanceHandle> {
         self.untyped.executor.may_use()?;
         self.name(key)?;
         let hash = taut_cdr::key_hash(key, HANDLES).map_err(refused::<T>)?;
-        Ok(if T::HAS_KEY { instance_handle(hash) } else { hash })
+        Ok(if T::HAS_KEY { instance_handle(hash) } else { ONLY_INSTANCE })
     }
 
     /// Registers the instance of a sample, by the name that it has in this writer's changes.
@@ -225,8 +227,12 @@ impl<T: DdsType> DataWriter<T> {
         self.untyped.executor.publish(outlet, call, &mut Payload::buffer(pool, buffer, len))
     }
 
-    /// Waits until a reader has matched. *Errors*: [`Error::Timeout`], whose text says why none has, as far as is known; who
-    /// asks with a timeout of zero is told where that is to be seen.
+    /// Waits until a reader has matched here: it is sent what is written from now on. That says nothing of the way back: what a
+    /// server answers before its own writer has matched the caller's reader is lost, RELIABLE or not, if the two are VOLATILE.
+    /// It can wait for that, by [`DataWriter::is_matched_with`], if it is told which reader that is.
+    ///
+    /// *Errors*: [`Error::Timeout`], whose text says why none has, as far as is known; who asks with a timeout of zero is told
+    /// where that is to be seen.
     pub fn wait_matched(&self, timeout: impl Into<Duration>) -> Result<()> {
         self.wait_matched_count(1, timeout)
     }
@@ -234,6 +240,33 @@ impl<T: DdsType> DataWriter<T> {
     /// Waits until `count` readers are matched. *Errors*: as of [`DataWriter::wait_matched`].
     pub fn wait_matched_count(&self, count: usize, timeout: impl Into<Duration>) -> Result<()> {
         self.untyped.wait_matched_count(count, timeout.into())
+    }
+
+    /// DCPS's get_matched_subscriptions: the readers that are matched here now. *Cost*: the token for 256 at a time, and a copy
+    /// of each GUID.
+    ///
+    /// ```
+    /// # use taut::{Config, DdsType, DomainParticipant, Duration, Qos};
+    /// # #[derive(DdsType)]
+    /// # #[dds(final)]
+    /// # struct Hello { text: String }
+    /// # fn main() -> taut::Result<()> {
+    /// # let config = Config { domain_id: 77, interfaces: vec!["lo".into()], ..Config::default() };
+    /// # let topic = DomainParticipant::with_config(&config)?.topic::<Hello>("Matched")?;
+    /// let (writer, reader) = (topic.writer(Qos::default())?, topic.reader(Qos::default())?);
+    /// writer.wait_matched(Duration::from_secs(1))?;
+    /// assert_eq!(writer.matched_subscriptions(), [reader.guid()]);
+    /// assert!(writer.is_matched_with(reader.guid()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn matched_subscriptions(&self) -> Vec<Guid> {
+        matched_with(&self.untyped.executor, self.untyped.guid)
+    }
+
+    /// Is this reader among them? *Cost*: the token, for a look.
+    pub fn is_matched_with(&self, reader: Guid) -> bool {
+        is_matched_with(&self.untyped.executor, self.untyped.guid, reader)
     }
 
     /// Waits until all matched reliable readers have acknowledged all that was written; a BEST_EFFORT writer waits for nobody.
@@ -295,7 +328,11 @@ impl<T: DdsType> DataWriter<T> {
         let mut status = self.untyped.status(|writer| writer.offered_deadline_missed.take());
         let handle = &mut status.last_instance_handle;
         let tools = self.untyped.tools.borrow();
-        *handle = tools.instances.key(*handle).and_then(|key| handle_of::<T>(key, true)).unwrap_or(*handle);
+        let named = match tools.instances.key(*handle) {
+            Some(key) => handle_of::<T>(key, true),
+            None => (!T::HAS_KEY && status.total_count > 0).then_some(ONLY_INSTANCE),
+        };
+        *handle = named.unwrap_or(*handle);
         status
     }
 
@@ -304,7 +341,9 @@ impl<T: DdsType> DataWriter<T> {
         self.untyped.assert_liveliness();
     }
 
-    /// Calls `listener` with the kinds of each change of a status, on the thread that drives.
+    /// Calls `listener` with the kinds of each change of a status, on the thread that drives, one call at a time. It takes the
+    /// place of the one that was set before, and is dropped with the writer; neither waits for a call that another thread is
+    /// in: what the listener has captured is dropped after that, so that its drop tells when it is called no more.
     pub fn set_listener(&self, listener: impl FnMut(StatusMask) + Send + 'static) {
         let UntypedWriter { executor, index, .. } = &self.untyped;
         let _ = executor.set_listener(Entity::Writer(*index), Some(taut_exec::listener(listener)));
@@ -324,7 +363,10 @@ impl<T: DdsType> DataWriter<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, DataReader, DdsType, DomainParticipant, Publisher, Qos, Topic};
+    use crate::{
+        BuiltinReader, Config, DataReader, DdsType, DomainParticipant, ParticipantSummary, Publisher, Qos,
+        Topic,
+    };
 
     #[derive(DdsType, Clone, PartialEq, Debug)]
     #[dds(final, crate = taut_cdr)]
@@ -341,7 +383,7 @@ mod tests {
         fn shared<T: Send + Sync>() {}
         fn sent<T: Send>() {}
         shared::<(DomainParticipant, Topic<Image>, Publisher, DataReader<Image>)>();
-        sent::<DataWriter<Image>>();
+        sent::<(DataWriter<Image>, BuiltinReader<ParticipantSummary>)>();
     }
 
     fn write(writer: &DataWriter<Image>, reader: &DataReader<Image>, len: usize) -> bool {

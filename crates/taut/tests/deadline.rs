@@ -4,8 +4,8 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use taut::{
-    Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, InstanceState, Qos, RecordCause,
-    StatusMask,
+    Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, InstanceHandle, InstanceState, Qos,
+    RecordCause, Selection, StatusMask,
 };
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -16,6 +16,12 @@ const PERIOD: Duration = Duration::from_millis(60);
 struct Reading {
     #[dds(key)]
     id: u32,
+    value: u32,
+}
+
+#[derive(DdsType)]
+#[dds(final)]
+struct Number {
     value: u32,
 }
 
@@ -101,6 +107,27 @@ fn missed_deadlines_are_told_for_samples_through_lanes() {
 #[test]
 fn missed_deadlines_are_told_for_samples_over_the_network() {
     is_told(51, false);
+}
+
+/// Its only instance.
+#[test]
+fn the_instance_of_a_topic_without_a_key_has_one_handle() {
+    let config = Config { domain_id: 199, interfaces: vec!["lo".into()], ..Config::default() };
+    let topic = DomainParticipant::with_config(&config).unwrap().topic::<Number>("Numbers").unwrap();
+    let qos = Qos::default().reliable().deadline(PERIOD);
+    let (writer, reader) = (topic.writer(qos.clone()).unwrap(), topic.reader(qos).unwrap());
+    let number = Number { value: 7 };
+    let only = writer.register_instance(&number).unwrap();
+    assert_ne!(only, InstanceHandle::NIL);
+    writer.write(&number).unwrap();
+    reader.wait(LIMIT).unwrap();
+    let of_it = Selection { instance: Some(only), ..Selection::ANY };
+    let read = reader.read_with(&of_it).unwrap();
+    assert_eq!(read.iter().map(|sample| sample.info.instance_handle).collect::<Vec<_>>(), [only]);
+    let offered = await_some(|| Some(writer.offered_deadline_missed_status()).filter(|s| s.total_count > 0));
+    let requested =
+        await_some(|| Some(reader.requested_deadline_missed_status()).filter(|s| s.total_count > 0));
+    assert_eq!([offered.last_instance_handle, requested.last_instance_handle], [only; 2]);
 }
 
 #[test]

@@ -1,12 +1,15 @@
 //! A logger is the user's code: it may use the participant that logs.
 
 use std::cell::Cell;
+use std::pin::Pin;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::Instant;
 
+use futures_core::Stream;
 use nix::sched::{CloneFlags, unshare};
 
 use taut::{Config, DataWriter, DdsType, DomainParticipant, DurabilityKind, Duration, Qos};
@@ -111,6 +114,14 @@ fn a_writer_whose_samples_nobody_stores_is_warned_of() {
     assert_eq!(lines.len(), 2);
 }
 
+struct PanickingWaker;
+
+impl Wake for PanickingWaker {
+    fn wake(self: Arc<Self>) {
+        panic!("on purpose");
+    }
+}
+
 #[test]
 fn who_has_panicked_and_who_was_late_is_told_by_name() {
     let _turn = begin(log::LevelFilter::Warn);
@@ -133,6 +144,12 @@ fn who_has_panicked_and_who_was_late_is_told_by_name() {
     let of = broken.guid();
     let says = format!("the listener of reader {of} of topic \"Panics\" has panicked, and is called no more");
     assert_eq!(told(), says);
+    let mut samples = broken.samples();
+    let waker = Waker::from(Arc::new(PanickingWaker));
+    assert!(Pin::new(&mut samples).poll_next(&mut Context::from_waker(&waker)).is_pending());
+    writer.write(&Line { text: "to it".into() }).unwrap();
+    assert_eq!(told(), format!("a waker of reader {of} of topic \"Panics\" has panicked"));
+    drop(samples);
     let late = one.topic::<Line>("Late").unwrap();
     let late = late.writer(Qos::default().deadline(Duration::from_millis(10))).unwrap();
     late.write(&Line { text: "once".into() }).unwrap();

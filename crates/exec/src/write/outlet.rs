@@ -4,6 +4,7 @@
 //! for what finds no room in the lane, or both. While the lane is enough the writer meets nobody: no token,
 //! no lock, no system call unless a reader sleeps.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -50,8 +51,25 @@ pub(crate) const MAX_LANE: u64 = Lane::size(MAX_CELLS, ARENA) as u64;
 /// slows writes, lower and readers that keep samples for long are in the way of others.
 const LEFT: usize = 64;
 
+/// What becomes of a writer without memory that others can see.
+const BY_NETWORK: &str =
+    "; a writer without that memory sends to other processes by the network, which is told once";
+
 /// From how many bytes on memory that is taken at once is to be huge pages: one of them.
 const HUGE: usize = 2 << 20;
+
+/// What a participant has said of memory that its lanes do not have: it would be the same for each of them.
+#[derive(Default)]
+pub(crate) struct Told(Mutex<BTreeSet<String>>);
+
+impl Told {
+    /// Is it the first refusal of this call? There are no more calls than [`shared_memory`] makes.
+    fn is_first(&self, refused: &Error) -> bool {
+        let text = refused.to_string();
+        let call = text.split_once(':').map_or("", |(call, _)| call);
+        self.0.lock().insert(call.to_owned())
+    }
+}
 
 /// Memory for a lane that other processes can see, its cells there to be written. What is asked for beyond
 /// that and cannot be had is done without; `refused` is why.
@@ -130,12 +148,16 @@ impl Ends {
 
 impl Route {
     /// The lane; made when there is none, in memory that other processes can see if it is said `how` and the
-    /// machine has any.
-    pub fn lane(&self, how: Option<LaneMemory>) -> Arc<Lane> {
+    /// machine has any. What is refused is told if it was not yet.
+    pub fn lane(&self, how: Option<(LaneMemory, &Told)>) -> Arc<Lane> {
         let mut refused = Vec::new();
-        let lane = self.make_lane(how, &mut refused);
+        let lane = self.make_lane(how.map(|(how, _)| how), &mut refused);
+        refused.retain(|error| how.is_none_or(|(_, told)| told.is_first(error)));
         // Without the lock: a logger is the user's, who may write.
-        refused.iter().for_each(|error| to_log(|| log::warn!("{error}")));
+        for error in refused {
+            let instead = if self.is_shared() { "" } else { BY_NETWORK };
+            to_log(|| log::warn!("{error}{instead}"));
+        }
         lane
     }
 
@@ -443,7 +465,7 @@ impl Outlet {
     }
 
     /// Memory for a payload; the lane is made if there is none.
-    pub(crate) fn loan(&mut self, len: usize, how: Option<LaneMemory>) -> Option<Slot> {
+    pub(crate) fn loan(&mut self, len: usize, how: Option<(LaneMemory, &Told)>) -> Option<Slot> {
         if self.lane.is_none() {
             self.route.lane(how);
             self.version = u64::MAX;

@@ -36,8 +36,13 @@ impl Matches {
 
     /// What a local endpoint is matched with.
     pub fn of_local(&self, local: EntityId) -> impl Iterator<Item = Guid> + '_ {
-        let from = (local, Guid::UNKNOWN);
-        self.by_local.range(from..).take_while(move |(entity, _)| *entity == local).map(|(_, guid)| *guid)
+        self.of_local_behind(local, Guid::UNKNOWN)
+    }
+
+    /// The same behind this one.
+    pub fn of_local_behind(&self, local: EntityId, behind: Guid) -> impl Iterator<Item = Guid> + '_ {
+        let behind = self.by_local.range((Bound::Excluded((local, behind)), Bound::Unbounded));
+        behind.take_while(move |(entity, _)| *entity == local).map(|(_, guid)| *guid)
     }
 
     /// The local endpoints that are matched with another one.
@@ -75,6 +80,9 @@ mod tests {
             .map(|(l, p, r)| (local(l), remote(p, r)));
         pairs.iter().for_each(|(local, remote)| matches.insert(*local, *remote));
         assert_eq!(matches.of_local(local(1)).count(), 3);
+        let behind = |key, guid| matches.of_local_behind(local(key), guid).collect::<Vec<_>>();
+        assert_eq!(behind(1, remote(0, 1)), [remote(0, 2), remote(255, 1)]);
+        assert_eq!((behind(1, remote(255, 1)), behind(2, remote(0, 1))), (vec![], vec![remote(7, 1)]));
         assert_eq!(matches.of_remote(remote(0, 1)).collect::<Vec<_>>(), [local(1), local(2)]);
         let of_peer =
             |prefix, after| matches.of_peer_after(GuidPrefix([prefix; 12]), after).collect::<Vec<_>>();

@@ -172,6 +172,16 @@ impl Database {
         self.matches.of_local(local)
     }
 
+    /// The same behind this one.
+    pub fn matches_behind(&self, local: EntityId, behind: Guid) -> impl Iterator<Item = Guid> + '_ {
+        self.matches.of_local_behind(local, behind)
+    }
+
+    /// Is a local endpoint matched with another one?
+    pub fn is_matched(&self, local: EntityId, remote: Guid) -> bool {
+        self.matches.contains(local, remote)
+    }
+
     /// Why local endpoints do not match others of their topic.
     pub fn refusals(&self) -> impl Iterator<Item = (EntityId, Guid, &Refusal)> {
         self.refusals.iter()
@@ -260,6 +270,14 @@ impl Participant {
     /// The local endpoints with what they announce, built-in ones left out.
     pub fn local_endpoints(&self) -> impl Iterator<Item = &Arc<EndpointData>> {
         self.locals.iter().filter(|(entity, _)| !entity.is_builtin()).map(|(_, local)| &local.data)
+    }
+
+    /// Why a local endpoint does not match others of its topic. *Cost*: a look at each of these.
+    pub fn refusals_of(&self, local: EntityId) -> impl Iterator<Item = (Guid, &Refusal)> {
+        let topic = self.topic_of(local).unwrap_or_default();
+        let beside = self.topics.of(topic).map(|entity| Guid::new(self.config.guid_prefix, entity));
+        let others = self.database.by_topic.get(topic).into_iter().flatten().copied();
+        beside.chain(others).filter_map(move |guid| Some((guid, self.database.refusals.get(guid, local)?)))
     }
 
     /// The endpoints behind this one: those of this participant first, built-in ones left out, then those of others.

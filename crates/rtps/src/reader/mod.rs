@@ -625,16 +625,19 @@ mod tests {
             let mut reader = reader();
             let proxy = proxy(&mut reader);
             proxy.reliable = reliable;
+            let mut lost = 0;
             for number in 1..=4 {
                 let info = FragmentInfo { starting_num: 1, fragment_size: 1 << 15, sample_size: 30 << 20 };
                 let mut assembly = Assembly::new(&mut Pool::new(0, 1), info, said()).unwrap();
                 assembly.add(info, &said(), &vec![0; 25 << 20], &mut |part| Bytes::copy_from(part));
                 assert_eq!(assembly.bytes(), 25 << 20);
-                assert!(proxy.admit_assembly(Time(0), SequenceNumber(number), assembly));
-                proxy.bound_assemblies();
+                assert_eq!(proxy.admit_assembly(Time(0), SequenceNumber(number), assembly), Some(0));
+                lost += proxy.bound_assemblies();
             }
             let left: Vec<i64> = proxy.assemblies.keys().map(|number| number.0).collect();
-            assert_eq!(left, if reliable { [1, 2] } else { [3, 4] });
+            assert_eq!((left, lost), if reliable { (vec![1, 2], 0) } else { (vec![3, 4], 2) });
+            let undelivered = proxy.undelivered().map(|left| left.count());
+            assert!(reliable || undelivered == Some(2), "when the writer goes: {undelivered:?}");
         }
     }
 
@@ -654,7 +657,11 @@ mod tests {
             asks_for(&mut reader, now, number);
             assert_eq!(proxy(&mut reader).repeat_at, now + limits::NACK_REPEAT);
             now = now + Duration::from_millis(1);
-            assert!(proxy(&mut reader).admit_assembly(now, SequenceNumber(number.into()), assembly(1, 2)));
+            assert!(
+                proxy(&mut reader)
+                    .admit_assembly(now, SequenceNumber(number.into()), assembly(1, 2))
+                    .is_some()
+            );
             now = now + Duration::from_millis(400);
             arrives(&mut reader, now, number.into());
         }
@@ -665,7 +672,7 @@ mod tests {
     fn a_sample_whose_rest_never_comes_is_asked_for_whole() {
         let mut reader = reader();
         let (first, mut now) = (SequenceNumber(1), Time(0));
-        assert!(proxy(&mut reader).admit_assembly(now, first, assembly(1, 2)));
+        assert!(proxy(&mut reader).admit_assembly(now, first, assembly(1, 2)).is_some());
         [2, 3].into_iter().for_each(|number| arrives(&mut reader, now, number));
         let mut questions = Vec::new();
         for _ in 0..limits::VAIN_QUESTIONS + 2 {
@@ -703,7 +710,7 @@ mod tests {
         let before = patience(&mut reader, now, 41);
         assert!(before >= took, "{before}");
         let number = SequenceNumber(41);
-        assert!(proxy(&mut reader).admit_assembly(now + took, number, assembly(1, 2)));
+        assert!(proxy(&mut reader).admit_assembly(now + took, number, assembly(1, 2)).is_some());
         let asked = now + took + Duration::from_millis(400);
         asks_for(&mut reader, asked, 42);
         arrives(&mut reader, asked + Duration::from_millis(2), 41);
@@ -772,7 +779,7 @@ mod tests {
         let mut assembly = Assembly::new(&mut Pool::new(0, 1), info, said).unwrap();
         assembly.add(info, &said, &[0; 4], &mut |part| Bytes::copy_from(part));
         assembly.offer(2);
-        assert!(proxy(&mut reader).admit_assembly(Time(0), SequenceNumber(2), assembly));
+        assert!(proxy(&mut reader).admit_assembly(Time(0), SequenceNumber(2), assembly).is_some());
         reader.queue_ack(WRITER);
         send(&mut reader, Time(0));
         assert!(!reader.on_repeat_timer(Time(0) + limits::NACK_REPEAT.times(9)), "still held");

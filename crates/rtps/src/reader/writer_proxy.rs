@@ -1,6 +1,8 @@
 //! What a reader knows of one matched writer: what has arrived, what is missing, what it is owed.
 //! RTPS 2.5 §8.4.10.4 (RTPS WriterProxy), §8.4.12 (reader behaviour).
 
+mod begun;
+
 use std::collections::BTreeMap;
 
 use taut_base::{
@@ -282,8 +284,13 @@ impl WriterProxy {
     fn skip_to(&mut self, number: SequenceNumber) -> u64 {
         // What was written before this side listened is not lost, nor what history no longer has.
         let listened = self.next > SequenceNumber::FIRST && self.history_until.is_none();
-        let missed = if listened { number.0.saturating_sub(self.next.0) } else { 0 };
-        let lost = if missed > 0 { self.lost_before(number) } else { 0 };
+        let lost = if !listened {
+            self.begun_before(number)
+        } else if number > self.next {
+            self.lost_before(number)
+        } else {
+            0
+        };
         self.next = number.next();
         self.assemblies.retain(|assembled, _| *assembled > number);
         lost
@@ -588,50 +595,6 @@ impl WriterProxy {
         contradicts && self.reliable && self.assemblies.remove(&number).is_some()
     }
 
-    /// Takes a new assembly in. Too many at once: a reliable reader does without the last in order, as
-    /// it can ask again, so that made-up numbers far ahead cannot keep the next sample out; a
-    /// best-effort one gives up the oldest.
-    pub fn admit_assembly(&mut self, now: Time, number: SequenceNumber, assembly: Assembly) -> bool {
-        // How long it takes until the sample is whole says nothing of how long the writer takes to answer.
-        if number <= self.asked_until {
-            self.time_answer(now);
-        }
-        if self.assemblies.len() >= limits::ASSEMBLIES {
-            if !self.reliable {
-                self.assemblies.pop_first();
-            } else if self.assemblies.last_key_value().is_some_and(|(last, _)| *last > number) {
-                self.assemblies.pop_last();
-            } else {
-                return false;
-            }
-        }
-        self.assemblies.insert(number, assembly);
-        true
-    }
-
-    /// Gives samples in assembly up for those that a reliable reader wants before them, or that a best-effort one may get
-    /// whole, if they take too much memory together.
-    #[inline]
-    pub fn bound_assemblies(&mut self) {
-        if self.assemblies.len() > 1 {
-            self.give_up_assemblies();
-        }
-    }
-
-    #[inline(never)]
-    fn give_up_assemblies(&mut self) {
-        let bytes = |assemblies: &BTreeMap<SequenceNumber, Assembly>| -> usize {
-            assemblies.values().map(Assembly::bytes).sum()
-        };
-        while self.assemblies.len() > 1 && bytes(&self.assemblies) > limits::ASSEMBLY_BYTES {
-            if self.reliable {
-                self.assemblies.pop_last()
-            } else {
-                self.assemblies.pop_first()
-            };
-        }
-    }
-
     /// May what is missing be asked for now, or is a request under way?
     fn may_ask(&self, now: Time) -> bool {
         let news = self.last_available > self.asked_until && self.rests_until.is_none();
@@ -774,7 +737,10 @@ impl WriterProxy {
     /// What of its stream is known, will come or has come, and has not been delivered. `None` if nothing is waited for, or
     /// where the stream begins is not known.
     pub fn undelivered(&self) -> Option<IntervalSet> {
-        if !self.reliable || !self.has_heard() || self.held {
+        if !self.reliable {
+            return Some(self.begun());
+        }
+        if !self.has_heard() || self.held {
             return None;
         }
         // No more than gaps and changes that wait.

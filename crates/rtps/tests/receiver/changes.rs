@@ -11,8 +11,8 @@ use taut_wire::{
 };
 
 use crate::common::{
-    self, Heard, Kept, WRITER, announcement, data, events, frame, inline, matched_reader, message, part,
-    participant, publication, reader_of,
+    self, Heard, Kept, Nowhere, WRITER, announcement, data, events, frame, inline, matched_reader, message,
+    part, participant, publication, reader_of,
 };
 
 #[test]
@@ -294,6 +294,42 @@ fn what_a_gap_names_is_not_lost() {
     assert_eq!([lost_with(of(16)), lost_with(of(18))], [0, 1], "17");
     assert_eq!([lost_with(gap(21, 30, &[])), lost_with(of(30)), lost_with(of(31))], [0, 2, 0], "19 and 20");
     assert_eq!(sink.0, [10, 14, 16, 18, 30, 31].map(|number| (reader, number)));
+}
+
+/// Of samples of two fragments, that a best-effort reader cannot ask for, the second never comes.
+#[test]
+fn what_has_begun_to_come_and_is_given_up_is_lost_once() {
+    let lost_with = |participant: &mut Participant, frame: Frame| {
+        participant.on_frame(Time(0), &frame, &mut Nowhere);
+        let lost = events(participant).filter_map(|event| match event {
+            Event::SampleLost { count, .. } => Some(count),
+            _ => None,
+        });
+        lost.sum::<u64>()
+    };
+    let sample = [0, 1, 0, 0, 1, 2, 3, 4];
+    let begins = |number| part(number, 1, false, &[], &sample);
+    let whole = |number| data(number, &[], PayloadKind::Data, &sample);
+
+    let mut loses_all = participant();
+    matched_reader(&mut loses_all, ReliabilityKind::BestEffort, &mut Nowhere);
+    let most = limits::ASSEMBLIES as i64;
+    let first: Vec<_> = (2..most + 2).map(|number| lost_with(&mut loses_all, begins(number))).collect();
+    assert_eq!(first, vec![0; limits::ASSEMBLIES], "they may still become whole");
+    assert_eq!(lost_with(&mut loses_all, begins(1)), 0, "older than all of them: not begun");
+    assert_eq!(lost_with(&mut loses_all, begins(most + 2)), 1, "2");
+    assert_eq!(lost_with(&mut loses_all, part(2, 2, false, &[], &sample)), 0, "too late");
+    assert_eq!(lost_with(&mut loses_all, begins(most + 4)), 1, "3");
+    assert_eq!(lost_with(&mut loses_all, whole(most + 5)), most as u64 + 1, "from 4 on");
+    assert_eq!(
+        [lost_with(&mut loses_all, whole(most + 6)), lost_with(&mut loses_all, whole(most + 8))],
+        [0, 1]
+    );
+
+    let mut begins_with_loss = participant();
+    matched_reader(&mut begins_with_loss, ReliabilityKind::BestEffort, &mut Nowhere);
+    let lost = [begins(5), whole(7)].map(|frame| lost_with(&mut begins_with_loss, frame));
+    assert_eq!(lost, [0, 1], "5: nothing says that this reader was to have 6");
 }
 
 #[test]

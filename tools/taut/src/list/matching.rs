@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use taut::qos::{Incompatibility, incompatible, partitions_match};
+use taut::qos::{Incompatibility, compare_partitions, incompatible};
 use taut::{EndpointKind, EndpointSummary, Guid, ParticipantSummary};
 
 use super::path::{self, Expected};
@@ -23,6 +23,7 @@ pub enum Refusal<'d> {
     Type(&'d str, &'d str),
     Key,
     Partition(&'d [String], &'d [String]),
+    PartitionTooLong,
     Policies(Vec<Incompatibility>),
 }
 
@@ -33,6 +34,9 @@ impl fmt::Display for Refusal<'_> {
             Refusal::Key => f.write_str("key: one side's type has a key, the other's has none"),
             Refusal::Partition(offered, requested) => {
                 write!(f, "PARTITION: offered {offered:?}, requested {requested:?}")
+            }
+            Refusal::PartitionTooLong => {
+                f.write_str("PARTITION: the patterns take too long to compare: make them fewer or shorter")
             }
             Refusal::Policies(why) => {
                 let why: Vec<String> = why.iter().map(ToString::to_string).collect();
@@ -77,8 +81,11 @@ fn refusal<'d>(writer: &'d EndpointSummary, reader: &'d EndpointSummary) -> Opti
     if writer.guid.entity.is_keyed() != reader.guid.entity.is_keyed() {
         return Some(Refusal::Key);
     }
-    if !partitions_match(&writer.qos.partition, &reader.qos.partition) {
-        return Some(Refusal::Partition(&writer.qos.partition, &reader.qos.partition));
+    let (offered, requested) = (&writer.qos.partition, &reader.qos.partition);
+    match compare_partitions(offered, requested, &mut 0) {
+        Some(true) => {}
+        Some(false) => return Some(Refusal::Partition(offered, requested)),
+        None => return Some(Refusal::PartitionTooLong),
     }
     let why = incompatible(&writer.qos, &reader.qos);
     (!why.is_empty()).then_some(Refusal::Policies(why))
@@ -114,6 +121,19 @@ pub mod tests {
         };
         let writers = (0..writers).map(|number| of(EndpointKind::Writer, number));
         writers.chain((0..readers).map(|number| of(EndpointKind::Reader, number))).collect()
+    }
+
+    #[test]
+    fn what_takes_too_long_to_compare_says_so() {
+        let mut endpoints = endpoints(1, 1);
+        let list =
+            |start: &str| (0..256).map(|n| format!("{start}{n}{}", "a".repeat(240))).collect::<Vec<_>>();
+        let [writer, reader] = &mut endpoints[..] else { panic!("a writer and a reader") };
+        (writer.qos.partition, reader.qos.partition) = (list("*a*"), list("hall"));
+        let participants = [path::tests::participant(1, &[])];
+        let told = pairs(&participants, &endpoints).map(|pair| pair.outcome.err().map(|why| why.to_string()));
+        let told: Vec<_> = told.flatten().collect();
+        assert!(told.len() == 1 && told[0].contains("too long to compare"), "{told:?}");
     }
 
     #[test]
