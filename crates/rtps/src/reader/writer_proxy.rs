@@ -532,7 +532,15 @@ impl WriterProxy {
 
     /// The writer has nothing below `first` any more: delivers what has arrived of it, counts the
     /// rest as lost.
+    #[inline]
     fn give_up_before(&mut self, first: SequenceNumber, deliver: Deliver<'_>) -> u64 {
+        // Most often all of it has come.
+        let has_all = self.next >= first && !self.has_waiting() && self.assemblies.is_empty();
+        if has_all { 0 } else { self.give_up_some_before(first, deliver) }
+    }
+
+    #[inline(never)]
+    fn give_up_some_before(&mut self, first: SequenceNumber, deliver: Deliver<'_>) -> u64 {
         let mut lost = 0_u64;
         while self.next < first {
             self.pass_irrelevant();
