@@ -66,7 +66,8 @@ impl Told {
     /// Is it the first refusal of this call? There are no more calls than [`shared_memory`] makes.
     fn is_first(&self, refused: &Error) -> bool {
         let text = refused.to_string();
-        let call = text.split_once(':').map_or("", |(call, _)| call);
+        // What follows is how much was asked for, and where.
+        let call = text.split(' ').next().unwrap_or_default();
         self.0.lock().insert(call.to_owned())
     }
 }
