@@ -46,7 +46,7 @@ const NOT_TOLD: &str = "the other participant has not listened to what was said 
 /// Why an offer is refused, for counters: there is no memory for a feedback, the neighbour has too many pairs, the lane
 /// cannot be mapped, or its descriptor was not passed.
 const NO_MEMORY: u8 = 1;
-const NO_ROOM: u8 = 2;
+pub(crate) const NO_ROOM: u8 = 2;
 pub(crate) const NO_ADDRESSES: u8 = 3;
 pub(crate) const NO_DESCRIPTORS: u8 = 4;
 
@@ -199,7 +199,8 @@ impl Inner {
             let is_matched = is_matched(&core.participant, writer, reader);
             is_matched.then(|| (route, neighbour.pairs.offer((writer, reader))))
         });
-        let Some((route, Some(number))) = offered else { return };
+        let Some((route, number)) = offered else { return };
+        let Some(number) = number else { return self.refuse_room(neighbour, (writer, reader)) };
         let lane = route.lane(self.lane_memory());
         drop(lane);
         fail::point(Point::BeforeOffer);
@@ -218,6 +219,9 @@ impl Inner {
             }
             self.neighbours.doubt();
             self.neighbours.reasons.note(Who::Pair(writer, reader), NOT_TOLD.to_owned());
+        } else if !neighbour.pairs.is((writer, reader), |_| true) {
+            // Who took the pair away meanwhile, with its writer perhaps, may have said so before the offer.
+            self.say(neighbour, &Message::End { writer, reader }, None);
         }
         fail::point(Point::OfferSent);
     }
@@ -226,9 +230,11 @@ impl Inner {
     /// history.
     pub fn on_offer(&self, from: &Arc<Neighbour>, (writer, reader): Pair, number: u64, lane: Arc<Lane>) {
         if !from.pairs.note_offer((writer, reader), number, lane) {
-            self.neighbours.doubt();
-            self.neighbours.tell_why(Who::Pair(writer, reader), &why_refused(NO_ROOM));
-            self.say(from, &Message::Refuse { writer, reader, reason: NO_ROOM }, None);
+            return self.refuse_room(from, (writer, reader));
+        }
+        // Who deletes it looks after that whether the pair is there.
+        if self.peek(|core| core.participant.core().local_reader(reader).is_none()) {
+            from.pairs.remove((writer, reader));
             return;
         }
         self.accept_there(from, (writer, reader));
