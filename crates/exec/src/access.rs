@@ -202,6 +202,7 @@ impl Executor {
 
     /// Deletes a reader, once it is parted from its writers step by step.
     pub fn delete_reader(&self, index: ReaderIndex) {
+        let reader = self.inner.peek(|core| core.participant.core().reader(index).map(|reader| reader.guid));
         self.in_steps(|participant, now| {
             let more = participant.part_reader(now, index);
             if !more {
@@ -209,10 +210,12 @@ impl Executor {
             }
             more
         });
+        reader.into_iter().for_each(|reader| self.inner.end_joins_of(reader));
     }
 
     /// The same of a writer, and of all that is known of it, before the next one gets its place in the table.
     pub fn delete_writer(&self, index: WriterIndex) {
+        let writer = self.inner.peek(|core| core.participant.core().writer(index).map(|writer| writer.guid));
         self.in_steps(|participant, now| {
             let more = participant.part_writer(now, index);
             if !more {
@@ -222,6 +225,7 @@ impl Executor {
             }
             more
         });
+        writer.into_iter().for_each(|writer| self.inner.end_joins_of(writer));
     }
 
     /// Takes the next sample that was not read before and gives it to `out`, which is called once, with the

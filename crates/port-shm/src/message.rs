@@ -79,7 +79,8 @@ pub enum Message {
         /// The number of the first sample that it takes from the lane.
         from: u64,
     },
-    /// From the reader's side: it takes this writer's samples by UDP.
+    /// From the reader's side: it takes this writer's samples by UDP. From the writer's side, in place of an offer: there is no
+    /// room for one more pair.
     Refuse {
         /// The writer.
         writer: Guid,

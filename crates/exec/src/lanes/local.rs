@@ -2,8 +2,9 @@
 //!
 //! The protocol matches; then the participant of the writer offers its lane to that of the reader, which
 //! takes the offer once it has matched too, attaches, and says from which sample on it reads there. Until
-//! then, and whenever it does not come to that, samples come the usual way. Order of locks: a token, then
-//! a route or a door; never two tokens.
+//! then, and whenever it does not come to that, samples come the usual way. An offer to a reader of this process is
+//! kept by nobody: the reader's participant asks for one when it has matched. Order of locks: a token, then a route or
+//! a door; never two tokens.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,10 +37,6 @@ struct Offer {
     ringer: Ringer,
 }
 
-/// Offers of this process that wait for their match; those of neighbours have a bound of their own
-/// ([`crate::lanes::pairs::PAIRS`]). Lower and who matches late stays with UDP, higher takes more memory.
-const OFFERS: usize = 4_096;
-
 /// Why a writer's lane is not offered.
 const NOT_SHARED: &str = "there was no memory for the writer that others can see: the log says why";
 
@@ -49,7 +46,7 @@ const NOT_TOLD: &str = "the other participant has not listened to what was said 
 /// Why an offer is refused, for counters: there is no memory for a feedback, the neighbour has too many pairs, the lane
 /// cannot be mapped, or its descriptor was not passed.
 const NO_MEMORY: u8 = 1;
-const NO_ROOM: u8 = 2;
+pub(crate) const NO_ROOM: u8 = 2;
 pub(crate) const NO_ADDRESSES: u8 = 3;
 pub(crate) const NO_DESCRIPTORS: u8 = 4;
 
@@ -75,8 +72,6 @@ pub(crate) fn why_refused(reason: u8) -> String {
 pub(crate) struct Joins {
     /// Where the lanes of its writers lead.
     routes: Mutex<BTreeMap<WriterIndex, Arc<Route>>>,
-    /// Offers of this process to its readers, by writer and reader, that have come before the match.
-    offers: Mutex<BTreeMap<(Guid, Guid), Offer>>,
     pub matched: Matched,
 }
 
@@ -108,9 +103,8 @@ impl Inner {
                 if Process::this().find(writer.prefix).is_none() && self.is_neighbour(writer.prefix) {
                     self.meet(writer.prefix);
                 }
-                let offer = self.joins.offers.lock().remove(&(writer, reader));
-                if let Some(offer) = offer {
-                    self.consider(reader, offer);
+                if writer.prefix == self.prefix {
+                    self.offer_again(self, writer, reader);
                 } else if let Some(other) = self.other_here(writer.prefix) {
                     other.offer_again(self, writer, reader);
                 } else if let Some(neighbour) = self.neighbours.find(writer.prefix) {
@@ -150,9 +144,14 @@ impl Inner {
         Process::this().find(prefix).filter(|other| takes_part && other.local)
     }
 
-    /// A reader of another participant of this process has matched: it may have lost a match that its writer knows of still.
+    /// A reader of this process has matched, and had its history: its writer may have matched before.
     fn offer_again(&self, other: &Inner, writer: Guid, reader: Guid) {
-        if self.peek(|core| is_matched(&core.participant, writer, reader)) {
+        let is_wanted = self.peek(|core| {
+            let route = self.joins.route_of(&core.participant, writer);
+            let is_joined = route.is_none_or(|route| route.is_here(reader).is_some());
+            !is_joined && is_matched(&core.participant, writer, reader)
+        });
+        if is_wanted {
             self.offer_here(other, writer, reader);
         }
     }
@@ -180,7 +179,6 @@ impl Inner {
         // With the token: who unmatches them later finds what there is.
         self.peek(|core| {
             if !is_matched(&core.participant, writer, reader) {
-                other.joins.offers.lock().remove(&(writer, reader));
                 self.end_reading(&route, reader);
             }
         });
@@ -201,7 +199,8 @@ impl Inner {
             let is_matched = is_matched(&core.participant, writer, reader);
             is_matched.then(|| (route, neighbour.pairs.offer((writer, reader))))
         });
-        let Some((route, Some(number))) = offered else { return };
+        let Some((route, number)) = offered else { return };
+        let Some(number) = number else { return self.refuse_room(neighbour, (writer, reader)) };
         let lane = route.lane(self.lane_memory());
         drop(lane);
         fail::point(Point::BeforeOffer);
@@ -220,6 +219,9 @@ impl Inner {
             }
             self.neighbours.doubt();
             self.neighbours.reasons.note(Who::Pair(writer, reader), NOT_TOLD.to_owned());
+        } else if !neighbour.pairs.is((writer, reader), |_| true) {
+            // Who took the pair away meanwhile, with its writer perhaps, may have said so before the offer.
+            self.say(neighbour, &Message::End { writer, reader }, None);
         }
         fail::point(Point::OfferSent);
     }
@@ -228,9 +230,11 @@ impl Inner {
     /// history.
     pub fn on_offer(&self, from: &Arc<Neighbour>, (writer, reader): Pair, number: u64, lane: Arc<Lane>) {
         if !from.pairs.note_offer((writer, reader), number, lane) {
-            self.neighbours.doubt();
-            self.neighbours.tell_why(Who::Pair(writer, reader), &why_refused(NO_ROOM));
-            self.say(from, &Message::Refuse { writer, reader, reason: NO_ROOM }, None);
+            return self.refuse_room(from, (writer, reader));
+        }
+        // Who deletes it looks after that whether the pair is there.
+        if self.peek(|core| core.participant.core().local_reader(reader).is_none()) {
+            from.pairs.remove((writer, reader));
             return;
         }
         self.accept_there(from, (writer, reader));
@@ -397,10 +401,6 @@ impl Inner {
         if self.route_of(writer).is_some_and(|route| route.is_here(reader).is_some()) {
             self.leave_lane_of(writer, reader);
         }
-        // A reader that has gone before it had matched forgets nothing.
-        if let Some(other) = Process::this().find(reader.prefix) {
-            other.joins.offers.lock().remove(&(writer, reader));
-        }
         if let Some(neighbour) = neighbour {
             self.say(&neighbour, &Message::End { writer, reader }, None);
         }
@@ -408,7 +408,6 @@ impl Inner {
 
     /// A writer and a local reader no longer match.
     fn forget(&self, writer: Guid, reader: Guid) {
-        self.joins.offers.lock().remove(&(writer, reader));
         // With the token, as a reader's place in the table is the next one's once somebody else has had that.
         self.peek(|core| {
             let index = core.participant.core().local_reader(reader);
@@ -425,21 +424,12 @@ impl Inner {
         }
     }
 
-    /// Takes an offer of this process for one of this participant's readers, now or when it has matched and had its
-    /// history.
+    /// Takes an offer of this process for one of this participant's readers, if that has matched and had its history: else
+    /// there is another one then.
     fn consider(&self, reader: Guid, offer: Offer) {
         let writer = offer.writer;
         let from = self.with_token(|core| {
-            if may_read_lane(core, writer, reader) {
-                return self.join_here(core, reader, offer);
-            }
-            // It may have gone before its writer's participant heard of it.
-            let is_there = core.participant.core().local_reader(reader).is_some();
-            let mut offers = self.joins.offers.lock();
-            if is_there && offers.len() < OFFERS {
-                offers.insert((writer, reader), offer);
-            }
-            None
+            if may_read_lane(core, writer, reader) { self.join_here(core, reader, offer) } else { None }
         });
         let Some(from) = from else { return };
         // A driver that sleeps since before has told no writer to wake it.
@@ -548,7 +538,7 @@ mod tests {
 
     use taut_base::Time;
     use taut_dcps::{Endpoint, Entity};
-    use taut_qos::{DataReaderQos, History};
+    use taut_qos::{DataReaderQos, DataWriterQos, DurabilityKind, History};
     use taut_rtps::ReaderIndex;
 
     use super::*;
@@ -576,22 +566,38 @@ mod tests {
 
     /// An offer keeps the lane, with its memory and its descriptor.
     #[test]
-    fn no_offer_outlives_its_reader_or_its_match() {
+    fn an_offer_that_comes_before_the_match_is_kept_by_nobody() {
         let (executor, writer, reader) = executor_with_lanes();
         let inner = &executor.inner;
         let (writer, reader) = guids(&executor, writer, reader);
-        let offers = |writer, reader| {
-            let route = Arc::new(Route::default());
-            let (lane, ringer) = (route.lane(None), Ringer::of(inner));
-            inner.consider(reader, Offer { writer, lane, route, ringer });
-            inner.joins.offers.lock().len()
-        };
-        let of_nobody = |guid: Guid| Guid { prefix: GuidPrefix([9; 12]), ..guid };
-        let other = of_nobody(writer);
-        assert_eq!(offers(other, reader), 1, "it waits for the match");
-        inner.withdraw(other, reader);
-        assert!(inner.joins.offers.lock().is_empty(), "there will be none");
-        assert_eq!(offers(other, of_nobody(reader)), 0, "the reader has gone");
+        let writer = Guid { prefix: GuidPrefix([9; 12]), ..writer };
+        let route = Arc::new(Route::default());
+        let (left, lane) = (Arc::downgrade(&route), route.lane(None));
+        inner.consider(reader, Offer { writer, lane, route, ringer: Ringer::of(inner) });
+        assert!(left.upgrade().is_none());
+    }
+
+    #[test]
+    fn a_reader_that_is_given_history_joins_when_it_has_had_it() {
+        /// More than a reader is given at once.
+        const SAMPLES: u32 = 300;
+        let writes = DataWriterQos { history: History::KeepAll, ..DataWriterQos::default() };
+        let writes = DataWriterQos { durability: DurabilityKind::TransientLocal, ..writes };
+        let reads = DataReaderQos { history: History::KeepAll, ..DataReaderQos::default() };
+        let reads = DataReaderQos { durability: DurabilityKind::TransientLocal, ..reads };
+        let (executor, ..) = executor_with_lanes();
+        let inner = &executor.inner;
+        let (index, writer) = executor.create_writer(endpoint(writes.clone())).unwrap();
+        let mut outlet = executor.outlet(index, &writes).unwrap();
+        (0..SAMPLES).for_each(|n| write(&executor, &mut outlet, n));
+        let made = inner.with(|of, now| of.create_reader(now, endpoint(reads)));
+        let (_, reader) = guids(&executor, index, made);
+        let is_joined = || inner.route_of(writer).unwrap().is_here(reader).is_some();
+        inner.follow_matches(Time::NEVER);
+        assert!(!is_joined(), "what is in the lane would come before it");
+        while inner.with(|of, now| of.match_more(now)) {}
+        inner.follow_matches(Time::NEVER);
+        assert!(is_joined());
     }
 
     /// They match no longer by the time that the offer has come, and who withdrew it has found none.
@@ -605,7 +611,7 @@ mod tests {
         let (writer, reader) = guids(&executor, writer, reader);
         assert!(inner.route_of(writer).unwrap().is_here(reader).is_some());
         inner.offer_here(inner, writer, unmatched);
-        assert!(inner.joins.offers.lock().is_empty(), "nobody takes it away again");
+        assert!(inner.route_of(writer).unwrap().is_here(unmatched).is_none(), "nobody takes it away again");
     }
 
     /// A match may bring others, in other participants too: to follow them on the stack of who writes would take as long as it

@@ -1,6 +1,7 @@
 //! Samples that stay on this machine: who shares lanes with whom, and the doors of readers.
 
 pub(crate) mod door;
+pub(crate) mod ends;
 pub(crate) mod following;
 pub(crate) mod greeting;
 pub(crate) mod local;

@@ -25,7 +25,7 @@ use crate::clock::monotonic_now;
 use crate::config::ExecutorConfig;
 use crate::executor::Inner;
 use crate::lanes::greeting::{Complaints, Due, Returns};
-use crate::lanes::local::{NO_ADDRESSES, NO_DESCRIPTORS, is_matched, may_pass, why_refused};
+use crate::lanes::local::{NO_ADDRESSES, NO_DESCRIPTORS, NO_ROOM, is_matched, may_pass, why_refused};
 use crate::lanes::pairs::{PAIRS, Pair, Pairs, Stage};
 use crate::lanes::path::{Reasons, Who};
 use crate::write::outlet::MAX_LANE;
@@ -111,7 +111,7 @@ pub(crate) struct Neighbours {
     /// When what waits for the clock is said to them.
     pub say_at: Due,
     /// Pairs of a local writer and a neighbour's reader that wait for its hello.
-    wanted: Mutex<BTreeMap<GuidPrefix, BTreeSet<Pair>>>,
+    pub wanted: Mutex<BTreeMap<GuidPrefix, BTreeSet<Pair>>>,
     last_id: AtomicU64,
     /// What was refused or broken off.
     pub doubts: AtomicU64,
@@ -168,7 +168,7 @@ impl Neighbour {
         Some(Arc::clone(&self.greeted.get()?.bell))
     }
 
-    fn prefix(&self) -> Option<GuidPrefix> {
+    pub fn prefix(&self) -> Option<GuidPrefix> {
         Some(self.greeted.get()?.prefix)
     }
 
@@ -629,10 +629,14 @@ impl Inner {
     /// The other end no longer uses a lane, or refuses it. Returns whether the pair was joined, or about to be.
     fn on_end(&self, from: &Neighbour, (writer, reader): Pair, refused: Option<u8>) -> bool {
         let was_there = from.pairs.remove((writer, reader));
-        if was_there {
-            if let Some(reason) = refused {
+        match refused {
+            Some(NO_ROOM) => self.on_no_room(from, (writer, reader), was_there),
+            Some(reason) if was_there => {
                 self.neighbours.tell_why(Who::Pair(writer, reader), &why_refused(reason));
             }
+            _ => {}
+        }
+        if was_there {
             self.leave_lane(writer, reader);
         }
         was_there

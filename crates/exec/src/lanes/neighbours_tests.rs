@@ -29,7 +29,7 @@ use crate::process::Process;
 use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload, SamplePath};
 
 /// No wait is longer.
-const LIMIT: Duration = Duration::from_secs(20);
+pub const LIMIT: Duration = Duration::from_secs(20);
 
 pub fn participant(domain_id: u32) -> Executor {
     start(domain_id, true)
@@ -42,7 +42,7 @@ fn start(domain_id: u32, local: bool) -> Executor {
     executor
 }
 
-fn start_here(domain_id: u32, local: bool) -> Executor {
+pub fn start_here(domain_id: u32, local: bool) -> Executor {
     let udp = taut_port_udp::UdpConfig { domain_id, interfaces: vec!["lo".into()], ..Default::default() };
     let config = ExecutorConfig { udp, local, driver: Driver::Inline, ..ExecutorConfig::default() };
     Executor::start(&config).unwrap()
@@ -55,23 +55,23 @@ fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
 }
 
 /// A writer and a reader, both reliable and KEEP_ALL, and where they are.
-struct Pair {
-    near: Executor,
-    far: Executor,
+pub struct Pair {
+    pub near: Executor,
+    pub far: Executor,
     writes: DataWriterQos,
-    writer: WriterIndex,
-    reader: ReaderIndex,
+    pub writer: WriterIndex,
+    pub reader: ReaderIndex,
     outlet: Outlet,
 }
 
 impl Pair {
     /// In a domain of their own.
-    fn new() -> Pair {
+    pub fn new() -> Pair {
         let domain_id = own_domain();
         Pair::between(participant(domain_id), participant(domain_id), ResourceLimits::default())
     }
 
-    fn between(near: Executor, far: Executor, resource_limits: ResourceLimits) -> Pair {
+    pub fn between(near: Executor, far: Executor, resource_limits: ResourceLimits) -> Pair {
         let reliable = |mut reliability: Reliability| {
             reliability.kind = ReliabilityKind::Reliable;
             reliability
@@ -92,7 +92,7 @@ impl Pair {
     }
 
     /// One more writer of the kind is the one that is looked at from now on.
-    fn add_writer(&mut self) {
+    pub fn add_writer(&mut self) {
         let qos = &self.writes;
         self.writer = self.near.inner.with(|participant, now| {
             participant.create_writer(now, endpoint::<_, PublisherQos>(qos.clone()))
@@ -101,7 +101,7 @@ impl Pair {
     }
 
     /// Writes and takes until the lane is enough. Returns what was taken.
-    fn drive_into_lane(&mut self, written: &mut u32) -> Vec<u32> {
+    pub fn drive_into_lane(&mut self, written: &mut u32) -> Vec<u32> {
         let mut taken = Vec::new();
         self.drive("the lane is enough", |pair| {
             pair.write(*written).unwrap();
@@ -112,14 +112,14 @@ impl Pair {
         taken
     }
 
-    fn guids(&self) -> (Guid, Guid) {
+    pub fn guids(&self) -> (Guid, Guid) {
         let writer = self.near.inner.peek(|core| core.participant.core().writer(self.writer).unwrap().guid);
         let reader = self.far.inner.peek(|core| core.participant.core().reader(self.reader).unwrap().guid);
         (writer, reader)
     }
 
     /// Drives both in turns until something is so, which is looked at after each turn.
-    fn drive(&mut self, what: &str, mut is_so: impl FnMut(&mut Pair) -> bool) {
+    pub fn drive(&mut self, what: &str, mut is_so: impl FnMut(&mut Pair) -> bool) {
         let end = Instant::now() + LIMIT;
         loop {
             for near in [true, false] {

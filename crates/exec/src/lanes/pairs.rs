@@ -108,6 +108,20 @@ impl Pairs {
         removed.is_some()
     }
 
+    /// None of an endpoint is joined any more, which was deleted here. Returns those of which the other side is to be told:
+    /// whose lane waits there, or whose reader is waited for. Where both have matched discovery tells of the end.
+    pub fn take_of(&self, endpoint: Guid) -> Vec<Pair> {
+        let mut told = Vec::new();
+        self.0.lock().stages.retain(|pair, stage| {
+            let is_of = pair.0 == endpoint || pair.1 == endpoint;
+            if is_of && matches!(stage, Stage::Offered(..) | Stage::Accepted(..)) {
+                told.push(*pair);
+            }
+            !is_of
+        });
+        told
+    }
+
     /// None is any more.
     pub fn take_all(&self) -> impl Iterator<Item = Pair> + use<> {
         std::mem::take(&mut self.0.lock().stages).into_keys()
@@ -160,6 +174,27 @@ mod tests {
         assert!(pairs.attach(pair(1), 1).is_none());
         assert!(pairs.attach(pair(1), 2).is_some());
         assert!(pairs.attach(pair(1), 2).is_none(), "it is attached");
+    }
+
+    #[test]
+    fn of_an_endpoint_that_is_deleted_the_other_side_is_told_what_it_keeps_or_waits_for() {
+        let pairs = Pairs::default();
+        let [offered, begun, waiting, accepted, reading, other] = [1, 2, 3, 4, 5, 6].map(pair);
+        let number = [offered, begun].map(|pair| pairs.offer(pair).unwrap())[1];
+        assert!(pairs.begin(begun, number));
+        for pair in [waiting, accepted, reading, other] {
+            assert!(pairs.note_offer(pair, 1, lane()));
+        }
+        assert!([accepted, reading].iter().all(|pair| pairs.accept(*pair, feedback()).is_some()));
+        assert!(pairs.attach(reading, 1).is_some());
+        for pair in [offered, begun, waiting, accepted, reading] {
+            let is_told = [offered, accepted].contains(&pair);
+            assert_eq!(
+                pairs.take_of(if is_told { pair.0 } else { pair.1 }),
+                Vec::from_iter(is_told.then_some(pair))
+            );
+        }
+        assert!(pairs.take_all().eq([other]));
     }
 
     #[test]

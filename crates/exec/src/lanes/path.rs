@@ -77,6 +77,13 @@ impl Reasons {
         self.0.lock().remove(&who);
     }
 
+    /// The same of all pairs of an endpoint.
+    pub fn forget_pairs_of(&self, endpoint: Guid) {
+        let is_of =
+            |who: &Who| matches!(who, Who::Pair(writer, reader) if [*writer, *reader].contains(&endpoint));
+        self.0.lock().retain(|who, _| !is_of(who));
+    }
+
     pub fn find(&self, who: Who) -> Option<String> {
         self.0.lock().get(&who).cloned()
     }
