@@ -126,10 +126,9 @@ pub mod tests {
     #[test]
     fn what_takes_too_long_to_compare_says_so() {
         let mut endpoints = endpoints(1, 1);
-        let list =
-            |start: &str| (0..256).map(|n| format!("{start}{n}{}", "a".repeat(240))).collect::<Vec<_>>();
+        let names = (0..256).map(|n| format!("hall {n} {}", "a".repeat(240))).collect();
         let [writer, reader] = &mut endpoints[..] else { panic!("a writer and a reader") };
-        (writer.qos.partition, reader.qos.partition) = (list("*a*"), list("hall"));
+        (writer.qos.partition, reader.qos.partition) = (vec!["*a*b".to_owned(); 256], names);
         let participants = [path::tests::participant(1, &[])];
         let told = pairs(&participants, &endpoints).map(|pair| pair.outcome.err().map(|why| why.to_string()));
         let told: Vec<_> = told.flatten().collect();
