@@ -112,7 +112,7 @@ for wanted in "$@"; do
     steps all | grep "^$wanted " >/dev/null || { echo "test.sh: there is no step $wanted" >&2; exit 2; }
 done
 # What only a feature takes is asked for where there is no network. Without one here a step says what it lacks.
-cargo fetch --quiet --locked --target "$(rustc -vV | sed -n 's/^host: //p')" || true
+timeout 120 cargo fetch --quiet --locked --target "$(rustc -vV | sed -n 's/^host: //p')" || true
 while IFS='|' read -r name needs limit about command <&3; do
     name=$(trim "$name") needs=$(trim "$needs") limit=$(trim "$limit") about=$(trim "$about") command=$(trim "$command")
     [ $# = 0 ] || [[ " $* " == *" $name "* ]] || continue

@@ -407,7 +407,7 @@ impl Participant {
             // One that only says that the writer is alive may overtake history.
             let is_its_end = || heartbeat.reader_id != EntityId::UNKNOWN && !heartbeat.liveliness_flag;
             if proxy.history_until.is_some() && is_its_end() {
-                proxy.end_history(heartbeat.last_sn);
+                rx.note_lost(reader.index, proxy.end_history(heartbeat.last_sn));
                 rx.note(Event::HistoryReceived { reader: reader.index, writer });
             }
             pass_lane(reader.index, proxy, sink);

@@ -538,6 +538,18 @@ mod tests {
     }
 
     #[test]
+    fn what_has_not_come_whole_when_history_ends_is_lost() {
+        let mut reader = reader();
+        let proxy = proxy(&mut reader);
+        proxy.reliable = false;
+        for number in [2, 6] {
+            proxy.assemblies.insert(SequenceNumber(number), assembly(1, 2));
+        }
+        assert_eq!(proxy.end_history(SequenceNumber(5)), 1);
+        assert!(proxy.assemblies.keys().eq(&[SequenceNumber(6)]));
+    }
+
+    #[test]
     fn a_count_of_fragments_far_ahead_is_forgotten_too() {
         let mut reader = reader();
         let mut offers = |now, count| {

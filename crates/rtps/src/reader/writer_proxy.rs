@@ -327,11 +327,16 @@ impl WriterProxy {
         follows
     }
 
-    /// All that there is of history up to this change has been sent.
-    pub fn end_history(&mut self, last: SequenceNumber) {
+    /// All that there is of history up to this change has been sent. Returns how many of that are lost: those that have begun
+    /// to come, and not all of them has.
+    pub fn end_history(&mut self, last: SequenceNumber) -> u64 {
         self.history_until = None;
         self.irrelevant = IntervalSet::new(limits::GAP_INTERVALS);
-        self.next = self.next.max(last.next());
+        let next = self.next.max(last.next());
+        let lost = self.begun_before(next);
+        self.next = next;
+        self.assemblies.retain(|number, _| *number >= next);
+        lost
     }
 
     /// A change that was asked for has arrived, all of it now or the rest of one that had begun to come before: what was
