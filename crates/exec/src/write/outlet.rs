@@ -344,8 +344,12 @@ impl Outlet {
             self.lane = Some(writer);
         }
         self.has_readers = !ends.readers.is_empty();
-        // Who waits for nothing would read what comes behind that in the lane before it, and go without it.
-        let is_behind = self.link.seen() < self.given;
+        // Who is new, and waits for nothing, would read what comes behind that in the lane before it, and go without it. Who
+        // reads there already would go without what does not.
+        let is_new = |lane: &LaneWriter, peer: &Peer| !peer.reliable && !lane.knows(peer);
+        let lane = self.lane.as_deref();
+        let brings = lane.is_some_and(|lane| ends.readers.iter().any(|(_, peer, _)| is_new(lane, peer)));
+        let is_behind = self.link.seen() < self.given && (self.leaves_lane || brings);
         self.leaves_lane = self.counts_instances || is_behind;
         if is_behind {
             self.version = u64::MAX;

@@ -62,6 +62,11 @@ impl LaneWriter {
         &self.lane
     }
 
+    /// Is it one of the readers?
+    pub fn knows(&self, peer: &Peer) -> bool {
+        self.peers.iter().any(|known| Arc::ptr_eq(&known.feedback, &peer.feedback))
+    }
+
     /// The readers from now on. [P] Those that have gone may not know it and read on: they are overtaken like any that must
     /// not get each sample. What they hold stays theirs until their views are dropped or their process is known to have ended.
     pub fn set_peers(&mut self, peers: Vec<Peer>) {
