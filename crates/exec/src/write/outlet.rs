@@ -637,6 +637,25 @@ mod tests {
         assert!(ended(), "who reads on no more counts no more");
     }
 
+    #[test]
+    fn who_reads_the_lane_goes_on_with_it_unless_one_that_waits_for_nothing_is_new() {
+        let (executor, index, _) = executor_with_lanes();
+        let mut outlet = executor.outlet(index, &DataWriterQos::default()).unwrap();
+        let route = executor.inner.joins.route(index);
+        outlet.refresh();
+        assert!(outlet.has_readers && !outlet.leaves_lane);
+        // Of these the protocol has seen none.
+        outlet.given = SequenceNumber(1_000);
+        let other = Guid::new(GuidPrefix([4; 12]), EntityId::user(1, false, false));
+        let mut leaves_as_joins = |reliable| {
+            let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
+            assert!(route.add(other, feedback, reliable, Vec::new()));
+            outlet.refresh();
+            outlet.leaves_lane
+        };
+        assert!(!leaves_as_joins(true) && leaves_as_joins(false));
+    }
+
     /// It reads on, as it does not know yet: samples that the owner wrote when it had gone are not what it finds.
     #[test]
     fn who_comes_and_goes_between_two_writes_finds_no_other_samples() {
