@@ -156,7 +156,7 @@ impl<'a> Case<'a> {
     /// Refuses it if keys that differ would be one: it stands for several, and is written as one of them.
     fn check_keeps_key(&self) -> Result<()> {
         if !self.keeps && (self.default || self.labels.len() > 1) {
-            let text = "the discriminator is the key, and this variant has several: it must keep which it was, as \
+            let text = "the discriminator is the key, and this variant has several, or is the default: it must keep which it was, as \
                         Name { discriminator: T, value: U }";
             return Err(Error::new_spanned(self.name, text));
         }
