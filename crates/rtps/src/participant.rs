@@ -561,10 +561,12 @@ impl Participant {
                 self.deliver_local(now, index, sink, &mut { limits::LOCAL_CHANGES });
             }
         }
-        if let Some(writer) = self.writers.get_mut(index.0)
-            && wake(writer, &mut self.schedule, &mut self.timers, now)
-        {
-            self.queue_discovery();
+        if let Some(writer) = self.writers.get_mut(index.0) {
+            // Not before readers of this participant have it: what follows in a lane would overtake it.
+            writer.say_seen();
+            if wake(writer, &mut self.schedule, &mut self.timers, now) {
+                self.queue_discovery();
+            }
         }
         outcome
     }

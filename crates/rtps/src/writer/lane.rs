@@ -49,6 +49,13 @@ impl LocalReader {
 }
 
 impl Writer {
+    /// All that was written through the protocol is with the readers of this participant, or on its way to the others: the
+    /// lane may go on.
+    #[inline]
+    pub(crate) fn say_seen(&self) {
+        self.link.set_seen(self.last);
+    }
+
     /// A reader, of another participant, reads the lane from this change on; `None`: no longer.
     pub fn set_lane(&mut self, reader: Guid, from: Option<SequenceNumber>) {
         self.catch_up();

@@ -352,7 +352,6 @@ impl Writer {
             return Err(Full);
         }
         self.last = new.number.unwrap_or_default().max(self.last.next());
-        self.link.set_seen(self.last);
         if !new.in_lane {
             self.off_lane = self.last;
             self.owe_to_lane_readers();
