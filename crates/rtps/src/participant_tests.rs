@@ -1,6 +1,7 @@
 //! What the names of endpoints are, when all have been given out; how many are found in a step.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use taut_base::{Duration, Guid, GuidPrefix, InstanceHandle, Locator, SequenceNumber, Time};
 use taut_mem::Bytes;
@@ -11,7 +12,7 @@ use taut_wire::{Header, Submessage, Submessages};
 use crate::discovery::Refusal;
 use crate::history_cache::ChangeKind;
 use crate::timers::Timer;
-use crate::writer::NewChange;
+use crate::writer::{Link, NewChange, change};
 use crate::{Config, EndpointConfig, Offer, Participant, ReaderIndex, Sink, TxClass, WriterIndex, limits};
 
 struct Nowhere;
@@ -567,4 +568,27 @@ fn why_two_of_a_participant_do_not_match_goes_with_either() {
         participant.delete_writer(Time(0), writer, &mut Nowhere);
         participant.delete_reader(Time(0), reader, &mut Nowhere);
     }
+}
+
+/// What its lane brings next may be taken as soon as that is said.
+#[test]
+fn a_change_counts_as_seen_once_it_is_with_readers_of_its_participant() {
+    struct Looks(Arc<Link>, Vec<SequenceNumber>);
+
+    impl Sink for Looks {
+        fn deliver(&mut self, _: ReaderIndex, _: i32, offer: &mut Offer) {
+            self.1.push(self.0.seen());
+            *offer = None;
+        }
+    }
+
+    let mut participant = Participant::new(Config::at(GuidPrefix([1; 12]), Locator::INVALID));
+    let writer = participant.create_writer(Time(0), endpoint(), &mut Nowhere);
+    participant.create_reader(Time(0), endpoint(), &mut Nowhere);
+    let mut looks = Looks(Arc::clone(&participant.writer(writer).unwrap().link), Vec::new());
+    for number in 1..=2 {
+        participant.write(Time(0), writer, &mut change(), &mut looks).unwrap();
+        assert_eq!(looks.0.seen(), SequenceNumber(number));
+    }
+    assert_eq!(looks.1, [SequenceNumber::ZERO, SequenceNumber(1)]);
 }
