@@ -26,13 +26,15 @@ impl ReaderSide {
     /// A writer is no longer matched: what was written and has found no room, here, in its lane or in the protocol, is lost.
     pub(crate) fn leave_writer(&mut self, writer: Guid, undelivered: Option<IntervalSet>) -> StatusMask {
         let known = undelivered.as_ref().and_then(IntervalSet::last).unwrap_or(SequenceNumber::ZERO);
-        let reads = |source: &&Source| source.writer == writer && source.reliable && !source.broken;
-        let in_lane = self.sources.iter().find(reads).map(|source| (source.next, source.last(known)));
+        let reads = |source: &&Source| source.writer == writer && !source.broken;
+        let last = |source: &Source| source.reliable.then(|| source.last(known));
+        let in_lane = self.sources.iter().find(reads).map(|source| (source.next, last(source)));
         self.remove_lane(writer);
         let Some(mut left) = undelivered else { return StatusMask::NONE };
         if let Some((next, last)) = in_lane {
             left.remove(SequenceNumber::ZERO, next);
-            left.insert(next, last.next());
+            // Who waits for nothing has lost no more than what had begun to come.
+            last.map(|last| left.insert(next, last.next()));
         }
         match left.count() {
             0 => StatusMask::NONE,

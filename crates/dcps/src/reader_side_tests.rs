@@ -347,6 +347,19 @@ fn a_lane_that_a_writer_leaves_behind_holds_no_more_than_its_cells() {
 }
 
 #[test]
+fn what_a_lane_has_passed_over_is_not_lost_once_more_with_its_writer() {
+    let (mut side, mut lanes) = side_of(1, ReliabilityKind::BestEffort);
+    lanes[0].push(&meta(7), b"sample").unwrap();
+    (side.sources[0].reliable, side.sources[0].next) = (false, SequenceNumber(5));
+    let mut begun = IntervalSet::new(2);
+    [4, 6]
+        .into_iter()
+        .for_each(|number| _ = begun.insert(SequenceNumber(number), SequenceNumber(number + 1)));
+    side.leave_writer(writer(1), Some(begun));
+    assert_eq!(side.sample_lost.total_count, 1, "6");
+}
+
+#[test]
 fn lanes_have_their_turns() {
     let (mut side, mut lanes) = side(2);
     lanes.iter_mut().for_each(|lane| lane.push(&meta(1), b"text").unwrap());

@@ -5,7 +5,7 @@ use std::ops::Range;
 use taut_base::{EntityId, Guid, SequenceNumber, SequenceNumberSet, Time};
 use taut_port::Frame;
 use taut_qos::ReliabilityKind;
-use taut_rtps::{CacheChange, ChangeKind, Event, Participant, ReaderIndex, limits};
+use taut_rtps::{CacheChange, ChangeKind, Event, Offer, Participant, ReaderIndex, Sink, limits};
 use taut_wire::{
     DataFragHeader, Endian, Gap, InlineQos, ParameterId, ParameterListWriter, PayloadKind, WireError, pid,
 };
@@ -330,6 +330,28 @@ fn what_has_begun_to_come_and_is_given_up_is_lost_once() {
     matched_reader(&mut begins_with_loss, ReliabilityKind::BestEffort, &mut Nowhere);
     let lost = [begins(5), whole(7)].map(|frame| lost_with(&mut begins_with_loss, frame));
     assert_eq!(lost, [0, 1], "5: nothing says that this reader was to have 6");
+}
+
+#[test]
+fn a_lane_hears_at_once_of_samples_that_are_given_up_beside_it() {
+    struct Lane(Option<SequenceNumber>);
+
+    impl Sink for Lane {
+        fn deliver(&mut self, _: ReaderIndex, _: i32, _: &mut Offer) {}
+
+        fn lane_next(&mut self, _: ReaderIndex, _: Guid, expected: SequenceNumber) -> SequenceNumber {
+            *self.0.insert(expected)
+        }
+    }
+
+    let (mut participant, mut lane) = (participant(), Lane(None));
+    let reader = matched_reader(&mut participant, ReliabilityKind::BestEffort, &mut lane);
+    participant.begin_writer_lane(reader, Guid::new(common::OTHER, WRITER)).unwrap();
+    for number in 1..=limits::ASSEMBLIES as i64 + 1 {
+        let begins = part(number, 1, false, &[], &[0, 1, 0, 0, 1, 2, 3, 4]);
+        participant.on_frame(Time(0), &begins, &mut lane);
+    }
+    assert_eq!(lane.0, Some(SequenceNumber(2)), "behind the first, which is lost");
 }
 
 #[test]
