@@ -341,10 +341,11 @@ impl Union<'_> {
             Form::Key => quote!(#krate::Cdr::decode_key(input)?),
             _ => quote!(#krate::Cdr::decode(input)?),
         };
-        let arms = self.cases.iter().filter(|case| case.value.is_some()).map(|case| {
-            let (pattern, bounds) = (case.form(quote!(_), quote!(value)), &case.bounds);
+        let members = self.cases.iter().filter(|case| case.value.is_some());
+        let arms = (0_u32..).zip(members).map(|(place, case)| {
+            let (pattern, id, bounds) = (case.form(quote!(_), quote!(value)), case.id, &case.bounds);
             quote! {
-                ::core::option::Option::Some(#pattern) if !is_read => {
+                ::core::option::Option::Some(#pattern) if !is_read && (id == #id || id == #place) => {
                     *value = #read;
                     #krate::Cdr::check_bounds(value, #bounds)?;
                     is_read = true;
@@ -352,8 +353,8 @@ impl Union<'_> {
                 }
             }
         });
-        // XTypes 1.3 §7.4.3.5.3: the discriminator, whose id is 0, comes first, then what it selects. By which id that comes
-        // says nothing more, and some number members from 0, too.
+        // XTypes 1.3 §7.4.3.5.3: the discriminator, whose id is 0, comes first, then what it selects: by its id, or by its
+        // place, as some number members from 0, too.
         quote! {
             let mut made: ::core::option::Option<Self> = ::core::option::Option::None;
             let mut is_read = false;

@@ -407,7 +407,10 @@ fn the_member_of_a_mutable_union_is_the_one_behind_the_discriminator() {
     let float = [0x40, 0x60, 0, 0];
     assert_eq!(read(&[discriminator, number(2), [0x20, 0, 0, 1], float]), Ok(Value::B(3.5)));
     assert_eq!(read(&[discriminator, number(1), [0x20, 0, 0, 0], number(7)]), Ok(Value::A(7)));
-    assert_eq!(read(&[discriminator, number(1), [0xa0, 0, 0, 9], number(7)]), Ok(Value::A(7)));
+    assert_eq!(read(&[discriminator, number(2), [0x20, 0, 0, 2], float]), Ok(Value::B(3.5)));
+    // One by another id is of a type that has more members.
+    assert_eq!(read(&[discriminator, number(1), [0x20, 0, 0, 9], number(7)]), Ok(Value::A(0)));
+    assert_eq!(read(&[discriminator, number(1), [0xa0, 0, 0, 9], number(7)]), Err(CdrError::MustUnderstand));
     // Whatever is behind it is none of them, nor is what follows one that selects nothing.
     let (unknown, needed) = ([0x20, 0, 0, 1], [0xa0, 0, 0, 1]);
     for (selects, value, read_as) in
