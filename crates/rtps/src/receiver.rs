@@ -261,7 +261,7 @@ impl Participant {
                 let assembly = Assembly::new(rx.samples, info, said);
                 let admitted = assembly.and_then(|assembly| proxy.admit_assembly(now, number, assembly));
                 let Some(lost) = admitted else { return bump(&mut rx.counters.bad_fragments) };
-                rx.note_given_up(reader.index, proxy, lost, sink);
+                rx.note_given_up(lost, reader.index, proxy, sink);
                 is_followed |= proxy.is_followed(number);
             }
             let Some(assembly) = proxy.assemblies.get_mut(&number) else { return };
@@ -269,8 +269,7 @@ impl Participant {
                 return bump(&mut rx.counters.bad_fragments);
             }
             let Some((payload, Said { kind, inline, source_timestamp })) = assembly.finish(rx.samples) else {
-                let lost = proxy.bound_assemblies();
-                rx.note_given_up(reader.index, proxy, lost, sink);
+                rx.note_given_up(proxy.bound_assemblies(), reader.index, proxy, sink);
                 return proxy.note_arrival(now);
             };
             let mut offer = Some(CacheChange {
@@ -637,13 +636,13 @@ impl Rx<'_> {
         self.note_lost(reader, lost);
     }
 
-    /// Samples in parts were given up, and count as lost: what follows in a lane does not count them once more.
+    /// So many samples are lost as some in parts were given up: what follows in a lane does not count them once more.
     #[inline]
     fn note_given_up(
         &mut self,
+        lost: u64,
         reader: ReaderIndex,
         proxy: &mut WriterProxy,
-        lost: u64,
         sink: &mut dyn Sink,
     ) {
         if lost > 0 {

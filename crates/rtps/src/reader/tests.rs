@@ -1,3 +1,5 @@
+//! What a reader asks for and acknowledges, and what it gives up, as its writers' heartbeats and changes come.
+
 use std::cell::RefCell;
 
 use super::*;
