@@ -170,7 +170,6 @@ def special_cells():
 
 def taut_cells():
     """What Taut alone does and others have to understand: samples of several writers in one datagram."""
-    # What one of them writes fits into a datagram several times over: one with more would leave before others write.
     both = {**keyed(), "count": 200, "history": "keep-last:200"}
     yield Cell("together", both, pub={"writers": 4})
 

