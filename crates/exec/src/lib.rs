@@ -30,7 +30,8 @@ mod token;
 mod write;
 
 pub use access::{Call, Patience, check_size};
-pub use account::jobs::{Histogram, JobClass, JobReport, LatencyReport, Spread};
+pub use account::jobs::JobClass;
+pub use account::latency::{Histogram, JobReport, LatencyReport, Spread};
 pub use account::recorder::{Activity, FlightRecord, RecordCause, RecordedStep};
 pub use account::reports::{MakeReporter, Reporter};
 pub use clock::{Moment, monotonic_now, wall_clock_now};

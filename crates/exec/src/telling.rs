@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use log::Level;
 use taut_base::{Duration, Time};
@@ -22,7 +23,12 @@ use crate::hooks::to_log;
 const NEWS: usize = 8;
 
 /// What listeners have left, or came while they ran: to be told later.
-pub(crate) type Leftover = Vec<(Entity, StatusMask)>;
+#[derive(Default)]
+pub(crate) struct Leftover {
+    news: Vec<(Entity, StatusMask)>,
+    /// When the first of them were called.
+    began: Option<Time>,
+}
 
 /// What comes with the news now and then.
 struct Rare {
@@ -94,8 +100,9 @@ impl Inner {
         }
         let began = began.filter(|_| helped.is_none());
         let began = tells.then(|| began.unwrap_or_else(monotonic_now));
+        left.began = left.began.or(began);
         self.tell_of(news.iter_mut().take(count));
-        began.into_iter().for_each(|began| self.note_listeners(began));
+        began.into_iter().for_each(|began| self.note_listeners(began, left.began.unwrap_or(began)));
         if let Some(task) = rare.and_then(|rare| rare.report) {
             self.report(task);
         }
@@ -106,23 +113,23 @@ impl Inner {
 
     fn note_left(&self, news: impl Iterator<Item = (Entity, StatusMask)>, left: &mut Leftover) {
         for of in news.filter(|(_, kinds)| *kinds != StatusMask::NONE) {
-            if left.capacity() == 0 {
-                *left = std::mem::take(&mut *self.leftover.lock());
+            if left.news.capacity() == 0 {
+                left.news = std::mem::take(&mut *self.leftover.lock());
             }
-            left.push(of);
+            left.news.push(of);
         }
     }
 
     /// Has whoever drives tell listeners what they have left, after a step.
     #[inline]
     pub fn leave_for_later(&self, left: Leftover) {
-        if !left.is_empty() {
-            self.leave_any_for_later(left);
+        if !left.news.is_empty() {
+            self.leave_any_for_later(left.news);
         }
     }
 
     #[cold]
-    fn leave_any_for_later(&self, mut left: Leftover) {
+    fn leave_any_for_later(&self, mut left: Vec<(Entity, StatusMask)>) {
         let mut core = self.enter();
         left.drain(..).for_each(|(entity, kinds)| core.participant.tell(entity, kinds));
         *self.leftover.lock() = left;
@@ -145,9 +152,19 @@ impl Inner {
         has_news.get()
     }
 
-    /// Listeners have run since then. That they did so for long is told later.
-    fn note_listeners(&self, began: Time) {
-        let ran = monotonic_now().since(began);
+    /// The longest that listeners ran at a time.
+    pub fn longest_listeners(&self) -> std::time::Duration {
+        std::time::Duration::from_nanos(self.longest_listeners.load(Ordering::Relaxed))
+    }
+
+    /// Listeners have run since then, and before them others since `first`. That they did so for long is told later.
+    fn note_listeners(&self, began: Time, first: Time) {
+        let now = monotonic_now();
+        let at_a_time = now.since(first).0.max(0).unsigned_abs();
+        if at_a_time > self.longest_listeners.load(Ordering::Relaxed) {
+            self.longest_listeners.fetch_max(at_a_time, Ordering::Relaxed);
+        }
+        let ran = now.since(began);
         if ran < self.long_listeners {
             return;
         }

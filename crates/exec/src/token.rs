@@ -115,7 +115,7 @@ impl Inner {
             return self.finish(core);
         }
         if !taut_lock::is_real_time() {
-            let mut left = Leftover::new();
+            let mut left = Leftover::default();
             let more = self.tell(core, &mut left);
             self.leave_for_later(left);
             if !more {
@@ -174,7 +174,7 @@ impl Inner {
             return self.let_go(core, false);
         }
         // Not one within the other: there may be many.
-        let mut left = Leftover::new();
+        let mut left = Leftover::default();
         while self.tell(core, &mut left) {
             core = self.token();
         }

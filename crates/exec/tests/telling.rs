@@ -71,3 +71,47 @@ fn what_holds_the_token_is_in_the_report() {
     let count = up_to("taut_step_seconds_count{class=\"calls\"} ");
     assert!(up_to(up_to_10_ms) < count, "{text}");
 }
+
+#[test]
+fn what_listeners_take_at_a_time_is_in_the_bound_of_what_comes_behind_them() {
+    const EACH: Duration = Duration::from_millis(5);
+    // More than are told in one go.
+    const MANY: u32 = 12;
+    let executor = inline(193);
+    for index in 0..MANY {
+        let listener = taut_exec::listener(|_| spend(EACH));
+        executor.set_listener(Entity::Reader(ReaderIndex(index)), Some(listener)).unwrap();
+    }
+    assert_eq!(executor.latency_report().listeners, Duration::ZERO);
+    let tell = |participant: &mut DomainParticipant, _| {
+        (0..MANY).for_each(|n| participant.tell(Entity::Reader(ReaderIndex(n)), StatusMask::DATA_AVAILABLE));
+    };
+    executor.with(tell).unwrap();
+    let report = executor.latency_report();
+    assert!(report.listeners >= EACH * MANY, "{report}");
+    let driven = [JobClass::ReceiveUser, JobClass::SendUser, JobClass::Timers, JobClass::ReceiveMeta];
+    assert!(driven.iter().all(|class| report.bound(*class) >= report.listeners), "{report}");
+    let listeners = format!("taut_listeners_seconds {}", report.listeners.as_secs_f64());
+    assert!(report.prometheus().contains(&listeners), "{listeners}");
+    executor.begin_latency_report();
+    assert_eq!(executor.latency_report().listeners, Duration::ZERO);
+}
+
+#[test]
+fn a_report_that_begins_anew_knows_nothing_of_before() {
+    const LONG: Duration = Duration::from_millis(20);
+    const CALLS: u64 = 100;
+    let executor = inline(194);
+    (0..CALLS).for_each(|_| executor.look(|_, _| ()).unwrap());
+    executor.look(|_, _| spend(LONG)).unwrap();
+    let calls = |executor: &Executor| executor.latency_report().classes[JobClass::Calls as usize];
+    let before = calls(&executor);
+    assert!(before.steps > CALLS && before.busy >= LONG && before.running.longest >= LONG, "{before:?}");
+    executor.begin_latency_report();
+    let after = calls(&executor);
+    assert!(after.steps < CALLS && after.busy < before.busy, "{after:?}");
+    let histogram = after.running.histogram.unwrap();
+    assert_eq!((histogram.count, histogram.total), (after.steps, after.busy));
+    executor.look(|_, _| spend(LONG)).unwrap();
+    assert!(executor.latency_report().bound(JobClass::Timers) >= LONG, "what comes counts");
+}

@@ -71,7 +71,8 @@ pub struct HistogramReport {
     pub running: [u64; 16],
 }
 
-/// Where the time of a participant has gone, and what it has done since it was made.
+/// Where the time of a participant has gone since it was made, or since [`DomainParticipant::begin_latency_report`], and what
+/// it has done.
 #[derive(DdsType, Clone, PartialEq, Eq, Debug, Default)]
 #[dds(appendable, name = "taut::ParticipantReport", crate = ::taut_cdr)]
 pub struct ParticipantReport {
@@ -104,6 +105,8 @@ pub struct ParticipantReport {
     /// The times of each class that has run steps; none if the participant is older than they are.
     #[dds(bound = 64)]
     pub histograms: Vec<HistogramReport>,
+    /// See [`LatencyReport::listeners`]; 0 if the participant is older than it is.
+    pub listeners_ns: u64,
 }
 
 impl SpreadReport {
@@ -172,6 +175,7 @@ impl ParticipantReport {
             refused: stats.refused.iter().map(|(_, count)| count).sum(),
             steps_ahead: latency.steps_ahead,
             histograms: latency.classes.iter().filter(|of| of.steps > 0).map(HistogramReport::new).collect(),
+            listeners_ns: ns(latency.listeners),
         }
     }
 
@@ -187,7 +191,8 @@ impl ParticipantReport {
             let bound = Duration::from_nanos(found.bound_ns);
             JobReport { class, steps: found.steps, most, waiting, running, busy, bound }
         };
-        LatencyReport { classes: JobClass::ALL.map(of), steps_ahead: self.steps_ahead }
+        let (classes, listeners) = (JobClass::ALL.map(of), Duration::from_nanos(self.listeners_ns));
+        LatencyReport { classes, listeners, steps_ahead: self.steps_ahead }
     }
 
     /// How its steps waited and ran, if that was told.

@@ -38,6 +38,10 @@ impl Counts {
         Box::new(Counts([0; COUNTS]))
     }
 
+    pub fn clear(&mut self) {
+        self.0.fill(0);
+    }
+
     #[inline]
     pub fn note(&mut self, ns: u64) {
         if let Some(count) = self.0.get_mut(place(ns.min(LONGEST_NS))) {

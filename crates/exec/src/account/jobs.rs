@@ -1,9 +1,9 @@
 //! Job classes, their order and budgets, and what becomes of their time: how long steps wait and run.
 
-use std::fmt;
 use std::time::Duration;
 
 use crate::account::counts::Counts;
+use crate::account::latency::{Histogram, JobReport, LatencyReport, Spread};
 use crate::driver::drive::HEARS_AFTER;
 
 /// A class of middleware work, highest first: what callers ask for, what comes for the user and goes out for him, what
@@ -84,145 +84,8 @@ impl JobClass {
     }
 }
 
-/// How times are spread; all 0 if there were none. Each but the longest is at most a tenth too high.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct Spread {
-    /// Half of the times are below.
-    pub p50: Duration,
-    /// 99 of 100 are.
-    pub p99: Duration,
-    /// 999 of 1,000 are.
-    pub p999: Duration,
-    /// The longest of all.
-    pub longest: Duration,
-    /// How many were how long; `None` in the report of a peer that does not tell.
-    pub histogram: Option<Histogram>,
-}
-
 /// The shares of [`Spread`].
 const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
-
-/// Times by their length. Those of several participants may be added up, which quantiles may not.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct Histogram {
-    /// So many were not above the bound of the same place. One that is less than a sixteenth below a bound may be counted
-    /// at the next only; none is where it is too long for.
-    pub up_to: [u64; Histogram::BOUNDS_NS.len()],
-    /// So many there are.
-    pub count: u64,
-    /// All of them together.
-    pub total: Duration,
-}
-
-impl Histogram {
-    /// The bounds, three for each power of ten, from less than a short step takes to more than one ever should. The same
-    /// for all participants, as only then their counts may be added up; more of them make reports longer, fewer tell
-    /// less. *Units*: ns.
-    pub const BOUNDS_NS: [u64; 16] = [
-        1_000,
-        2_000,
-        5_000,
-        10_000,
-        20_000,
-        50_000,
-        100_000,
-        200_000,
-        500_000,
-        1_000_000,
-        2_000_000,
-        5_000_000,
-        10_000_000,
-        20_000_000,
-        50_000_000,
-        100_000_000,
-    ];
-}
-
-/// What is known of one class.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct JobReport {
-    /// Which.
-    pub class: JobClass,
-    /// Steps run.
-    pub steps: u64,
-    /// The most that one of them did. *Units*: those of the budget, which a message that was begun may exceed: it is
-    /// finished, and goes to all of its destinations.
-    pub most: usize,
-    /// From when a step could have begun to when it did: who needed the token was kept waiting by another step,
-    /// or a step of a higher class came first.
-    pub waiting: Spread,
-    /// From its begin to its end.
-    pub running: Spread,
-    /// The same of all steps together.
-    pub busy: Duration,
-    /// See [`LatencyReport::bound`].
-    pub bound: Duration,
-}
-
-/// Where the time of a participant has gone, and the bounds that follow from it.
-///
-/// *Source*: worst-case response times of non-preemptive fixed-priority scheduling: a step waits for at most one
-/// step that has begun, of whatever class, and for those that come before it in a round, of which a class may have several.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LatencyReport {
-    /// The classes, highest first.
-    pub classes: [JobReport; JobClass::ALL.len()],
-    /// The most steps that ran, one after another and none of them of writes that others had left before, while a thread
-    /// wanted the token or its critical write was left for the holder: 1 is the step that had begun by then.
-    pub steps_ahead: u64,
-}
-
-impl LatencyReport {
-    /// The class of the longest step so far, and that step's time.
-    pub fn longest_step(&self) -> (JobClass, Duration) {
-        let longest = self.classes.iter().max_by_key(|of| of.running.longest);
-        longest.map_or((JobClass::Writes, Duration::ZERO), |of| (of.class, of.running.longest))
-    }
-
-    /// The longest that a step of this class waits, going by the longest so far: for one of any class that has begun, and
-    /// for what the steps before it take in a round, with those of its own class. It holds where a thread that wants to run
-    /// does, and one thread at a time wants the token: who asks later waits for the others. It is never below what was
-    /// seen, as when the system has given the processor to others.
-    pub fn bound(&self, class: JobClass) -> Duration {
-        self.classes.iter().find(|of| of.class == class).map(|of| of.bound).unwrap_or_default()
-    }
-}
-
-/// A table, in microseconds.
-impl fmt::Display for LatencyReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let us = |time: Duration| format!("{:.1}", time.as_secs_f64() * 1e6);
-        writeln!(
-            f,
-            "{:<13}{:>9}  {:>8}{:>8}{:>9}  {:>8}{:>8}{:>9}  {:>9}",
-            "us", "steps", "runs p50", "p99", "longest", "waits p50", "p99", "longest", "at most"
-        )?;
-        for of in &self.classes {
-            let (runs, waits) = (of.running, of.waiting);
-            writeln!(
-                f,
-                "{:<13}{:>9}  {:>8}{:>8}{:>9}  {:>9}{:>8}{:>9}  {:>9}",
-                of.class.name(),
-                of.steps,
-                us(runs.p50),
-                us(runs.p99),
-                us(runs.longest),
-                us(waits.p50),
-                us(waits.p99),
-                us(waits.longest),
-                us(self.bound(of.class))
-            )?;
-        }
-        let (class, longest) = self.longest_step();
-        let ahead = self.steps_ahead;
-        write!(
-            f,
-            "longest step: {}, {} us; other steps before a critical write: {ahead} at most",
-            class.name(),
-            us(longest)
-        )
-    }
-}
 
 /// The times of one class. The longest is kept as it was, the others to a sixteenth.
 #[derive(Clone, Default)]
@@ -235,9 +98,23 @@ struct Times {
     longest_ns: u64,
     recent_ns: u64,
     total_ns: u64,
+    /// What the total was when the account began anew.
+    began_ns: u64,
 }
 
 impl Times {
+    /// Forgets what was noted, and keeps the memory.
+    fn begin_anew(&mut self) {
+        let counts = self.counts.take();
+        *self = Times { counts, total_ns: self.total_ns, began_ns: self.total_ns, ..Times::default() };
+        self.counts.iter_mut().for_each(|counts| counts.clear());
+    }
+
+    /// All of them together.
+    fn total(&self) -> Duration {
+        Duration::from_nanos(self.total_ns - self.began_ns)
+    }
+
     /// Most often it is 0.
     #[inline]
     fn note_rare(&mut self, ns: u64) {
@@ -284,7 +161,7 @@ impl Times {
     fn histogram(&self) -> Histogram {
         let others = self.counts.as_ref().map(|counts| counts.up_to(Histogram::BOUNDS_NS));
         let up_to = others.unwrap_or_default().map(|others| self.zeros + others);
-        Histogram { up_to, count: self.len(), total: Duration::from_nanos(self.total_ns) }
+        Histogram { up_to, count: self.len(), total: self.total() }
     }
 
     /// This share of the times is not above.
@@ -388,6 +265,11 @@ impl Account {
         self.run_ns = self.run_ns.max(self.running.total_ns - self.before_ns);
     }
 
+    fn begin_anew(&mut self) {
+        (self.most, self.run_ns, self.own_ns) = (0, 0, 0);
+        [&mut self.waiting, &mut self.running].into_iter().for_each(Times::begin_anew);
+    }
+
     /// The longest that its steps in one round took.
     fn longest_run(&self) -> u64 {
         self.run_ns.max(self.running.longest())
@@ -427,6 +309,13 @@ impl Accounts {
         }
     }
 
+    /// Forgets all times; what was learned of how much a step may do stays.
+    pub fn begin_anew(&mut self) {
+        self.in_round = 0;
+        (self.ahead.most, self.ahead.most_of_samples) = (0, 0);
+        self.classes.iter_mut().for_each(Account::begin_anew);
+    }
+
     /// What the next step of a class may do.
     #[inline]
     pub fn budget(&self, class: JobClass) -> usize {
@@ -453,7 +342,10 @@ impl Accounts {
     /// had asked: then its thread did not run, and they waited for nobody.
     pub fn resume(&mut self, round: &Round, waited: bool) {
         self.in_round = u8::MAX;
-        for (account, (before_ns, total_ns)) in self.classes.iter_mut().zip(round.0) {
+        for (account, of_round) in self.classes.iter_mut().zip(round.0) {
+            // The account may have begun anew meanwhile.
+            let (before_ns, total_ns) =
+                (of_round.0.max(account.running.began_ns), of_round.1.max(account.running.began_ns));
             let own_ns = total_ns - before_ns;
             account.before_ns = if waited { before_ns } else { account.running.total_ns - own_ns };
             account.note_run();
@@ -566,11 +458,12 @@ impl Accounts {
     pub fn report(&self) -> LatencyReport {
         let of = |class: JobClass| {
             let Account { waiting, running, most, .. } = &self.classes[class as usize];
-            let (steps, busy) = (running.len(), Duration::from_nanos(running.total_ns));
+            let (steps, busy) = (running.len(), running.total());
             let (most, waiting, running) = (*most, waiting.spread(), running.spread());
             JobReport { class, steps, most, waiting, running, busy, bound: self.bound(class) }
         };
-        LatencyReport { classes: JobClass::ALL.map(of), steps_ahead: self.ahead.most }
+        let (classes, listeners) = (JobClass::ALL.map(of), Duration::ZERO);
+        LatencyReport { classes, listeners, steps_ahead: self.ahead.most }
     }
 }
 
@@ -782,5 +675,24 @@ mod tests {
         let Histogram { up_to, count, total } = histogram.unwrap();
         assert_eq!((count, total), (1_000, 500 * US));
         assert_eq!((up_to[0], up_to[4], up_to[6], up_to[15]), (990, 990, 1_000, 1_000));
+    }
+
+    #[test]
+    fn what_a_round_did_before_the_account_began_anew_is_not_in_its_bounds() {
+        let mut accounts = Accounts::default();
+        accounts.begin_round();
+        accounts.note(JobClass::ReceiveUser, (us(7), us(50_000)), 9.into());
+        let round = accounts.interrupt();
+        accounts.note(JobClass::Calls, (us(30_000), us(20_000)), 1.into());
+        accounts.begin_anew();
+        accounts.note(JobClass::Calls, (us(0), us(3)), 1.into());
+        accounts.resume(&round, true);
+        accounts.note(JobClass::ReceiveUser, (us(0), us(40)), 2.into());
+        let report = accounts.report();
+        let [of, calls] =
+            [JobClass::ReceiveUser, JobClass::Calls].map(|class| report.classes[class as usize]);
+        assert_eq!((of.steps, of.most, of.busy, of.waiting.longest), (1, 2, 40 * US, Duration::ZERO));
+        assert_eq!((calls.steps, calls.busy), (1, 3 * US));
+        assert!(report.bound(JobClass::SendMeta) < 200 * US, "{report}");
     }
 }

@@ -2,6 +2,7 @@
 
 mod counts;
 pub(crate) mod jobs;
+pub(crate) mod latency;
 mod prometheus;
 pub(crate) mod recorder;
 pub(crate) mod reports;

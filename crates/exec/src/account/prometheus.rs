@@ -5,7 +5,7 @@
 
 use std::fmt::{Display, Write};
 
-use crate::account::jobs::{Histogram, JobReport, LatencyReport, Spread};
+use crate::account::latency::{Histogram, JobReport, LatencyReport, Spread};
 
 /// A report, and the labels that tell it from others.
 type Labelled<'r> = (&'r str, &'r LatencyReport);
@@ -31,6 +31,11 @@ impl LatencyReport {
             for of in &report.classes {
                 series(&mut out, name, &[labels, &class(of)], report.bound(of.class).as_secs_f64());
             }
+        }
+        let name = "taut_listeners_seconds";
+        head(&mut out, name, "gauge", "How long listeners ran at a time, at most.");
+        for (labels, report) in reports {
+            series(&mut out, name, &[labels], report.listeners.as_secs_f64());
         }
         let name = "taut_steps_ahead";
         head(&mut out, name, "gauge", "Other steps that ran while a critical write waited, at most.");
