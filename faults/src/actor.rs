@@ -16,7 +16,8 @@ use nix::unistd::Pid;
 /// long to be found.
 const ANSWER: Duration = Duration::from_secs(20);
 
-/// A child. Killed on drop.
+/// A child. Killed on drop, which does not wait for its end: to leave a multicast group it needs a lock of the kernel's, one for
+/// all network namespaces, which others may hold for long.
 pub struct Actor {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -181,6 +182,36 @@ fn keep(mut from: impl Read, log: &Mutex<String>) {
 impl Drop for Actor {
     fn drop(&mut self) {
         let _ = self.child.kill();
-        let _ = self.child.wait();
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let child = Pid::from_raw(self.child.id() as i32);
+            std::thread::spawn(move || waitid(Id::Pid(child), WaitPidFlag::WEXITED));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sched::{CloneFlags, unshare};
+
+    use super::*;
+
+    /// The first process of a namespace ends once all others of it have, and were waited for.
+    #[test]
+    fn who_was_killed_and_does_not_end_holds_nobody_up() {
+        let start = || Command::new("cat").stdin(Stdio::piped()).spawn().expect("a child can be started");
+        // A thread whose children have another namespace starts no others.
+        let started =
+            std::thread::spawn(move || unshare(CloneFlags::CLONE_NEWPID).map(|()| (start(), start())));
+        // It takes root.
+        let Ok((child, mut other)) = started.join().expect("no panic") else { return };
+        let first = Actor { child, stdin: None, lines: channel().1, log: Arc::default() };
+        let (tell, told) = channel();
+        std::thread::spawn(move || {
+            drop(first);
+            tell.send(())
+        });
+        let goes_on = told.recv_timeout(ANSWER);
+        let ended = other.wait().expect("it is ours");
+        assert!(was_struck(ended) && goes_on.is_ok(), "{goes_on:?}");
     }
 }

@@ -378,6 +378,21 @@ fn lanes_have_their_turns() {
     assert_eq!(taken, [one, other, one, other, one, other], "and not the first until it is empty");
 }
 
+/// A take that would hand its sample on leaves it to the next look, which tells of it.
+#[test]
+fn a_lane_that_a_take_finds_broken_is_told_of() {
+    let (mut side, mut lanes) = side(1);
+    lanes[0].push(&meta(1), b"text").unwrap();
+    side.pull(Time(1));
+    assert!(side.take_next(Time(1)).is_some());
+    (2..=8).for_each(|number| lanes[0].push(&meta(number), b"text").unwrap());
+    // Its head is behind what it has written.
+    LaneWriter::new(Arc::clone(lanes[0].lane()), Box::new(|_, _| true)).push(&meta(1), b"text").unwrap();
+    assert!(matches!(side.pass_next(&mut Pulled::default(), |_| ()), Passed::Not(_)));
+    side.refill(|| Time(1));
+    assert_eq!(side.take_broken(), Some(writer(1)));
+}
+
 #[test]
 fn what_a_lane_brings_expires() {
     let (mut side, mut lanes) = side(1);

@@ -204,7 +204,7 @@ impl LaneReader {
     }
 
     /// Goes on with the oldest cell that is not about to be overtaken too. Returns why not: it has looked for that long
-    /// enough; or the head has not come so far, so that what is overtaken was never written.
+    /// enough; or the head has not come so far, so that what is overtaken was never written; or it has come farther than what was.
     fn catch_up(&mut self) -> Option<Next> {
         let lane = &self.shared.lane;
         if self.may_pass.0 != self.published {
@@ -214,7 +214,8 @@ impl LaneReader {
             return Some(Next::Empty);
         }
         let head = || lane.header()[AT_HEAD].load(Ordering::Acquire);
-        let oldest = head().saturating_sub(lane.cells - lane.cells / 4);
+        let begun = head();
+        let oldest = begun.saturating_sub(lane.cells - lane.cells / 4);
         let mut next = oldest.max(self.position.wrapping_add(1));
         // Cells whose slots the writer needed are gone though the ring has not come round.
         for _ in 0..lane.cells {
@@ -224,11 +225,17 @@ impl LaneReader {
             next = next.wrapping_add(1);
             self.passed += 1;
         }
-        self.lost = self.lost.saturating_add(next.wrapping_sub(self.position));
-        self.position = next;
+        // A cell below the head was written. Partner: the Release of the head.
+        let is_there = next >= begun || lane.stamp(next).load(Ordering::Relaxed) >= ready(next);
         // A cell is overtaken after the head has passed it. Partner: the Release before or of its stamp.
         fence(Ordering::Acquire);
-        (head().wrapping_sub(next).cast_signed() < 0).then_some(Next::Broken)
+        if !is_there || head().wrapping_sub(next).cast_signed() < 0 {
+            // It stays where it shows: whoever looks next finds it, too.
+            return Some(Next::Broken);
+        }
+        self.lost = self.lost.saturating_add(next.wrapping_sub(self.position));
+        self.position = next;
+        None
     }
 
     /// Is the cell still what it was? [C]

@@ -538,14 +538,17 @@ fn sum(payload: &Payload) -> u64 {
 
 #[test]
 fn samples_that_were_not_written_break_the_lane() {
-    for head in [0, 3, 4, 1 << 40, u64::MAX] {
+    for (head, lies) in [0, 3, 4, 1 << 40, u64::MAX].into_iter().flat_map(|head| [(head, 1), (head, 4)]) {
         let lane = Arc::new(Lane::create(Region::heap(Lane::size(4, 0)), 4));
         let mut reader = LaneReader::attach(lane.clone(), peer(true).feedback, false);
-        (0..4).for_each(|position| lane.stamp(position).store(u64::MAX, Ordering::Relaxed));
+        (0..lies).for_each(|position| lane.stamp(position).store(u64::MAX, Ordering::Relaxed));
         lane.header()[AT_HEAD].store(head, Ordering::Relaxed);
         assert!(reader.is_ready());
-        let is_broken = |_| matches!(reader.poll(&mut Entry::default()), Next::Broken);
-        assert!((0..3).any(is_broken), "head {head}: it is ready for ever, and nothing comes");
+        // Who finds it first may not be who minds.
+        for _ in 0..2 {
+            let found = reader.poll(&mut Entry::default());
+            assert!(matches!(found, Next::Broken), "head {head}, {lies} stamps: {found:?}");
+        }
     }
 }
 
