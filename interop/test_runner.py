@@ -6,7 +6,9 @@ import threading
 import time
 import unittest
 from types import SimpleNamespace
+from unittest import mock
 
+import run
 from runner import cells, dissect, netns, peers, play
 
 
@@ -80,6 +82,35 @@ class Together(unittest.TestCase):
             elsewhere = dissect.Verdict("1", together_s=[15.0])
             dissect.check_together([outcome], [dissect.Verdict("0", together_s=shared_s), elsewhere])
             self.assertEqual(outcome.passed, passes, shared_s)
+
+
+class BestEffort(unittest.TestCase):
+    def played(self, name, *came):
+        """The last outcome of a cell whose reader receives so many each time, and what is wrong with them; how often it was played."""
+        cell = next(cell for cell in cells.product_cells() if cell.name == name)
+        left = list(came)
+
+        def play_once(task, *_):
+            received, corrupt = left.pop(0)
+            outcome = play.Outcome(task)
+            summary = {"received": received, "corrupt": corrupt, "duplicates": 0, "out_of_order": 0}
+            play.judge(cell, {"pub": 0, "sub": 3 if cell.share < 1.0 else 0}, summary, outcome)
+            return outcome
+
+        with mock.patch.object(play, "play", play_once), contextlib.redirect_stderr(io.StringIO()):
+            (outcome,) = run.run_all([cells.Task(cell, cells.TAUT, "other")], ["0"], None, [], threading.Event())
+        return outcome.passed, len(came) - len(left)
+
+    def test_what_comes_once_is_enough(self):
+        few, most = (40, 0), (95, 0)
+        self.assertEqual(self.played("best-effort-plain-volatile-64K", most, few), (True, 1))
+        self.assertEqual(self.played("best-effort-plain-volatile-64K", few, few, most), (True, 3))
+        self.assertEqual(self.played("best-effort-plain-volatile-64K", few, few, few, most), (False, 3))
+
+    def test_nothing_else_is_forgiven(self):
+        for wrong in ((40, 1), (95, 1), (101, 0)):
+            self.assertEqual(self.played("best-effort-plain-volatile-64K", wrong, (95, 0)), (False, 1), wrong)
+        self.assertEqual(self.played("reliable-plain-volatile-64K", (95, 0), (100, 0)), (False, 1))
 
 
 class Finals(unittest.TestCase):

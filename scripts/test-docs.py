@@ -60,8 +60,8 @@ def first_missing(shown, printed):
 
 
 def run_block(text, directory, environment):
-    """Exit code and output of a shell block."""
-    command = ["bash", "-euo", "pipefail", "-c", text]
+    """Exit code and output of a shell block. What it leaves running ends with it."""
+    command = ["bash", "-euo", "pipefail", "-c", f"trap 'kill $(jobs -p) 2>/dev/null || :; wait' EXIT\n{text}"]
     try:
         done = subprocess.run(command, cwd=directory, env=environment, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S)
@@ -134,6 +134,8 @@ def self_test():
         ([], faults(("sh test", "true"))),
         (["p:2: exit code 1"], faults(("sh test", "false\ntrue"))),
         (["p:2: exit code 1"], faults(("sh test", "false | cat"))),
+        ([], faults(("sh test", "sleep 100 &\necho a"), ("text output", "a"))),
+        (["p:2: exit code 7"], faults(("sh test", "sleep 100 &\nexit 7"))),
         (["p:2: neither `sh test` nor `sh norun: reason`"], faults(("sh", "true"))),
         (["p:2: neither `sh test` nor `sh norun: reason`"], faults(("bash", "true"))),
         ([], faults(("sh norun: it takes long", "false"))),

@@ -44,6 +44,8 @@ class Outcome:
     seconds: float = 0.0
     problems: list = field(default_factory=list)
     received: int = 0
+    # Of a cell of best effort: fewer samples came than must.
+    lacks: bool = False
     dropped: int = 0
     commands: list = field(default_factory=list)
     output: dict = field(default_factory=dict)
@@ -52,6 +54,11 @@ class Outcome:
     def passed(self):
         """True when nothing went wrong."""
         return not self.problems
+
+    @property
+    def only_lacks(self):
+        """True when nothing went wrong but that too little came by best effort."""
+        return self.lacks and len(self.problems) == 1
 
 
 def arguments(options):
@@ -213,6 +220,7 @@ def judge(cell, codes, summary, outcome):
     else:
         if codes["sub"] not in (0, 3):
             problems.append(f"subscriber ended with code {codes['sub']}")
+        outcome.lacks |= outcome.received < wanted * cell.share
         if not wanted * cell.share <= outcome.received <= wanted:
             problems.append(f"received {outcome.received} of {wanted}, at least {cell.share:.0%} must come")
     for what in ("corrupt", "duplicates", "out_of_order"):

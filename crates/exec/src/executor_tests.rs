@@ -76,6 +76,8 @@ fn with_ends(executor: Executor, writes: DataWriterQos) -> (Executor, WriterInde
     let reads = DataReaderQos { history: History::KeepAll, ..DataReaderQos::default() };
     let (reader, _) = executor.create_reader(endpoint(reads)).unwrap();
     let (writer, _) = executor.create_writer(endpoint(writes)).unwrap();
+    // Who makes an end follows what has matched for a while only, and nobody drives.
+    executor.inner.follow_matches(Time::NEVER);
     (executor, writer, reader)
 }
 

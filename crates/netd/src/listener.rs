@@ -186,7 +186,11 @@ mod tests {
     use std::sync::Barrier;
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    use taut_testbed::while_none_starts;
+
     use super::*;
+
+    // A program that another test starts has what is open here, too, until it is its program: what is dropped would live on.
 
     /// A directory that goes with the test.
     struct Place(PathBuf);
@@ -214,47 +218,54 @@ mod tests {
     fn of_those_that_start_at_once_one_has_the_name() {
         let place = Place::new("race");
         let path = place.name("netd.sock");
-        for round in 0..200 {
-            // As one that was killed leaves it.
-            drop(UnixListener::bind(&path).unwrap());
-            let begin = Barrier::new(4);
-            let bind = || {
-                begin.wait();
-                Listener::bind(&path)
-            };
-            let all = std::thread::scope(|scope| {
-                let threads: Vec<_> = (0..4).map(|_| scope.spawn(bind)).collect();
-                threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
-            });
-            let (have, others): (Vec<_>, Vec<_>) = all.into_iter().partition(Result::is_ok);
-            assert_eq!(have.len(), 1, "{round}");
-            for other in others.into_iter().filter_map(Result::err) {
-                assert!(other.contains("another netd listens at") && other.contains("--socket"), "{other}");
-            }
-            assert!(Connection::connect(&path).is_ok(), "{round}");
-            drop(have);
-            assert!(!path.exists(), "{round}");
+        (0..200).for_each(|round| while_none_starts(|| one_has(&path, round)));
+    }
+
+    /// Four begin at once, of which one gets the name and gives it back.
+    fn one_has(path: &Path, round: u32) {
+        // As one that was killed leaves it.
+        drop(UnixListener::bind(path).unwrap());
+        let begin = Barrier::new(4);
+        let bind = || {
+            begin.wait();
+            Listener::bind(path)
+        };
+        let all = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(bind)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        let (have, others): (Vec<_>, Vec<_>) = all.into_iter().partition(Result::is_ok);
+        assert_eq!(have.len(), 1, "{round}");
+        for other in others.into_iter().filter_map(Result::err) {
+            assert!(other.contains("another netd listens at") && other.contains("--socket"), "{other}");
         }
+        assert!(Connection::connect(path).is_ok(), "{round}");
+        drop(have);
+        assert!(!path.exists(), "{round}");
     }
 
     #[test]
     fn what_one_that_was_killed_leaves_behind_hinders_nobody() {
         let place = Place::new("killed");
-        let path = place.name("netd.sock");
-        let first = Listener::bind(&path).unwrap();
-        let left: Vec<_> = std::fs::read_dir(&place.0).unwrap().map(|entry| entry.unwrap().path()).collect();
-        drop(first);
-        // Its names, and one that it was about to rename.
-        std::fs::write(place.name("netd.sock.lock"), "").unwrap();
-        for name in [path.clone(), place.name("netd.sock.new")] {
-            drop(UnixListener::bind(name).unwrap());
-        }
-        let again = Listener::bind(&path).unwrap();
-        assert!(Connection::connect(&path).is_ok());
-        let found: Vec<_> = std::fs::read_dir(&place.0).unwrap().map(|entry| entry.unwrap().path()).collect();
-        assert_eq!(found, left);
-        drop(again);
-        assert!(Listener::bind(&path).is_ok());
+        while_none_starts(|| {
+            let path = place.name("netd.sock");
+            let first = Listener::bind(&path).unwrap();
+            let left: Vec<_> =
+                std::fs::read_dir(&place.0).unwrap().map(|entry| entry.unwrap().path()).collect();
+            drop(first);
+            // Its names, and one that it was about to rename.
+            std::fs::write(place.name("netd.sock.lock"), "").unwrap();
+            for name in [path.clone(), place.name("netd.sock.new")] {
+                drop(UnixListener::bind(name).unwrap());
+            }
+            let again = Listener::bind(&path).unwrap();
+            assert!(Connection::connect(&path).is_ok());
+            let found: Vec<_> =
+                std::fs::read_dir(&place.0).unwrap().map(|entry| entry.unwrap().path()).collect();
+            assert_eq!(found, left);
+            drop(again);
+            assert!(Listener::bind(&path).is_ok());
+        });
     }
 
     #[test]

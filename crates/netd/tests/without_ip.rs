@@ -14,7 +14,7 @@ use taut_base::Locator;
 use taut_ethernet::{FrameEnds, Reached};
 use taut_port_xdp::netd::{Connection, Granted, Message, Received};
 use taut_port_xdp::{Netd, XdpConfig, XdpPort};
-use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_pair};
+use taut_testbed::{End, LIMIT, Pair, await_that, ip, while_none_starts, with_pair};
 use taut_xdp::{FreeFrames, Interface, Mode, Socket, Umem};
 
 use common::{PORT, RULES, Running, answered, bound, dropped, granted, refusal, take_of};
@@ -108,7 +108,7 @@ fn an_interface_has_one_layer_and_without_ip_one_participant() {
         // What the last one has left is no obstacle, if it has gone just before.
         let next = netd.connect();
         netd.while_held(|| {
-            drop((over_ip, fds, socket));
+            while_none_starts(|| drop((over_ip, fds, socket)));
             next.send(&take_of(Mode::L2, 0), &[]).unwrap();
         });
         let (messages, _fds) = answered(&next);
@@ -119,7 +119,7 @@ fn an_interface_has_one_layer_and_without_ip_one_participant() {
             let wanted = format!("process {own} of user 0 has xa without IP, where an interface has one");
             assert!(told.starts_with(&wanted), "{told}");
         }
-        drop((next, _fds));
+        while_none_starts(|| drop((next, _fds)));
         netd.serves(1);
     });
 }

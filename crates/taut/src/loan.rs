@@ -345,7 +345,7 @@ impl<T: DdsType + Plain> DataWriter<T> {
     /// # fn main() -> taut::Result<()> {
     /// # let config = Config { domain_id: 79, interfaces: vec!["lo".into()], ..Config::default() };
     /// # let participant = DomainParticipant::with_config(&config)?;
-    /// let topic = participant.topic::<Scan>("Scan")?;
+    /// let topic = participant.topic::<Scan>("Loaned")?;
     /// let (writer, reader) = (topic.writer(Qos::default())?, topic.reader(Qos::default())?);
     /// let mut loan = writer.loan()?;
     /// loan.ranges.fill(1.5);

@@ -184,7 +184,7 @@ impl<T: DdsType> DataReader<T> {
     /// # struct Hello { text: String }
     /// # fn main() -> taut::Result<()> {
     /// # let config = Config { domain_id: 77, interfaces: vec!["lo".into()], ..Config::default() };
-    /// # let topic = DomainParticipant::with_config(&config)?.topic::<Hello>("Matched")?;
+    /// # let topic = DomainParticipant::with_config(&config)?.topic::<Hello>("MatchedWriters")?;
     /// let (writer, reader) = (topic.writer(Qos::default())?, topic.reader(Qos::default())?);
     /// reader.wait_matched(Duration::from_secs(1))?;
     /// assert_eq!(reader.matched_publications(), [writer.guid()]);

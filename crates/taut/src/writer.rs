@@ -252,7 +252,7 @@ impl<T: DdsType> DataWriter<T> {
     /// # struct Hello { text: String }
     /// # fn main() -> taut::Result<()> {
     /// # let config = Config { domain_id: 77, interfaces: vec!["lo".into()], ..Config::default() };
-    /// # let topic = DomainParticipant::with_config(&config)?.topic::<Hello>("Matched")?;
+    /// # let topic = DomainParticipant::with_config(&config)?.topic::<Hello>("MatchedReaders")?;
     /// let (writer, reader) = (topic.writer(Qos::default())?, topic.reader(Qos::default())?);
     /// writer.wait_matched(Duration::from_secs(1))?;
     /// assert_eq!(writer.matched_subscriptions(), [reader.guid()]);

@@ -78,8 +78,12 @@ fn it_never_sleeps() {
         sleeps_and_ticks(task).0 - sleeps
     };
     // The kernel has it wait for memory, or for who reads about it, now and then. One that sleeps does so each time.
-    let sleeps: Vec<u64> = (0..3).map(|_| sleeps_while_it_runs()).collect();
-    assert!(sleeps.contains(&0), "it has slept: {sleeps:?}");
+    let mut sleeps = Vec::new();
+    let never = (0..10).any(|_| {
+        sleeps.push(sleeps_while_it_runs());
+        sleeps.last() == Some(&0)
+    });
+    assert!(never, "it has slept: {sleeps:?}");
     drop(participant);
     assert_eq!(threads_of_taut(), Vec::<String>::new(), "it ends with the participant");
 }

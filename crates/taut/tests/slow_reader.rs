@@ -44,6 +44,17 @@ fn fill(writer: &DataWriter<Number>, readers: &[&DataReader<Number>]) -> (u32, E
     panic!("nothing stops the writer");
 }
 
+/// Writes so many samples, for all of which there is room. A reader says in its own time that it has some, which may be later
+/// than a write waits.
+fn write_all(writer: &DataWriter<Number>, count: u32) {
+    let start = Instant::now();
+    for value in 0..count {
+        while writer.write(&Number { value }).is_err() {
+            assert!(start.elapsed() < SOON.into(), "no room for {value}");
+        }
+    }
+}
+
 /// Waits until all readers are in the lane: what was written before comes the usual way.
 fn wait_joined(participant: &DomainParticipant) {
     wait_path(participant, |paths| paths.iter().all(|path| *path == Some(SamplePath::Process)));
@@ -164,6 +175,9 @@ fn a_writer_that_its_reader_holds_back_loses_nothing() {
     assert_eq!(writer.slow_reader_status().total_count, 0, "no write has given up");
 }
 
+/// What a reader of those below holds, and its writer.
+const FULL: u32 = 5 + 20;
+
 /// A writer, a reader of its lane, and one over the network.
 fn near_and_far(domain_id: u32, of_writer: Qos) -> (DataWriter<Number>, [DataReader<Number>; 2]) {
     let [a, b, c] = [("writes", true), ("lane", true), ("network", false)]
@@ -181,15 +195,15 @@ fn near_and_far(domain_id: u32, of_writer: Qos) -> (DataWriter<Number>, [DataRea
 #[test]
 fn a_sample_in_the_lane_and_on_the_network_counts_once() {
     let (writer, readers) = near_and_far(144, qos(20));
-    let (written, error) = fill(&writer, &[]);
-    assert_eq!(written, 25, "the readers' 5 and the writer's 20: {error}");
+    write_all(&writer, FULL);
+    assert!(writer.write(&Number { value: FULL }).is_err(), "there is room for more");
     let mut taken = [Vec::new(), Vec::new()];
     for (taken, reader) in taken.iter_mut().zip(&readers) {
-        while taken.len() < written as usize {
+        while taken.len() < FULL as usize {
             reader.wait(SOON).unwrap();
             taken.extend(reader.take().unwrap().into_iter().map(|sample| sample.data.unwrap().value));
         }
-        assert_eq!(*taken, (0..written).collect::<Vec<_>>(), "in order, each once");
+        assert_eq!(*taken, (0..FULL).collect::<Vec<_>>(), "in order, each once");
     }
 }
 
@@ -199,10 +213,10 @@ fn a_write_that_waits_twice_waits_no_longer() {
     let (half, longest) = (std::time::Duration::from_millis(500), std::time::Duration::from_secs(1));
     let wait_twice = || {
         let (writer, [near, _far]) = near_and_far(146, qos(20).max_blocking_time(longest));
-        let (written, _) = fill(&writer, &[]);
+        write_all(&writer, FULL);
         let start = Instant::now();
         let write =
-            std::thread::spawn(move || writer.write(&Number { value: written }).map_err(|_| start.elapsed()));
+            std::thread::spawn(move || writer.write(&Number { value: FULL }).map_err(|_| start.elapsed()));
         while start.elapsed() < half {
             std::thread::yield_now();
         }
@@ -251,10 +265,11 @@ fn a_reader_of_the_same_participant_is_named_too() {
     let topic = one.topic::<Number>("Slow").unwrap();
     let (writer, reader) = (topic.writer(qos(5)).unwrap(), topic.reader(qos(5)).unwrap());
     writer.wait_matched(SOON).unwrap();
-    let (written, error) = fill(&writer, &[]);
+    write_all(&writer, 10);
+    let error = writer.write(&Number { value: 10 }).unwrap_err();
     let named = format!("reader {} of \"alone\" (", reader.guid());
     assert!(matches!(&error, Error::Timeout(text) if text.starts_with(&named)), "{error}");
-    let Err(Error::Timeout(text)) = writer.try_write(&Number { value: written }) else {
+    let Err(Error::Timeout(text)) = writer.try_write(&Number { value: 10 }) else {
         panic!("there is no room");
     };
     assert!(text.contains("slow_readers()"), "{text}");

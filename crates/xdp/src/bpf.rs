@@ -37,6 +37,10 @@ const ATTACH_XDP: u32 = 37;
 const LICENSE: &std::ffi::CStr = c"Dual MIT/Apache-2.0";
 /// The verifier says a few hundred bytes about the program; less cuts off the end, which is the reason.
 const LOG: usize = 64 * 1024;
+/// How often a program is loaded at most while signals come: the verifier gives up at each, as when the process is stopped and
+/// goes on, or a profiler samples it. Lower has one of them keep the participant from the interface, higher only has who is
+/// refused for another reason of the same number wait for longer.
+const LOADS: usize = 10;
 
 type Name = [u8; 16];
 
@@ -62,6 +66,7 @@ struct MapElem {
 }
 
 #[repr(C)]
+#[derive(Clone, Copy)]
 struct ProgLoad {
     prog_type: u32,
     insn_cnt: u32,
@@ -236,11 +241,17 @@ pub(crate) fn load(
     let with_log = ProgLoad { log_level: 1, log_size: LOG as u32, log_buf, ..without_log };
     // SAFETY: the attributes of the command; as many instructions, a string with its end, and the log's room,
     // all alive until it is done.
-    let loaded = unsafe { bpf_fd(PROG_LOAD, with_log) };
+    let loaded = past_signals(|| unsafe { bpf_fd(PROG_LOAD, with_log) });
     loaded.map_err(|errno| {
         let text = String::from_utf8_lossy(&log);
         (errno, text.trim_end_matches('\0').trim_end().to_string())
     })
+}
+
+/// Calls anew what a signal has cut short.
+fn past_signals<R>(load: impl FnMut() -> Result<R, Errno>) -> Result<R, Errno> {
+    let is_told = |loaded: &Result<R, Errno>| !matches!(loaded, Err(Errno::AGAIN));
+    std::iter::repeat_with(load).take(LOADS).find(is_told).unwrap_or(Err(Errno::AGAIN))
 }
 
 /// The tag by which the kernel knows a program: the first bytes of a digest of its instructions.
@@ -320,4 +331,25 @@ fn to_name(text: &str) -> Name {
     // The last byte stays zero.
     name.iter_mut().take(15).zip(text.bytes()).for_each(|(to, from)| *to = from);
     name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_signals_keep_from_the_verifier_is_loaded_anew() {
+        let after = |signals: usize| {
+            let mut calls = 0;
+            let loaded = past_signals(|| {
+                calls += 1;
+                if calls > signals { Ok(()) } else { Err(Errno::AGAIN) }
+            });
+            (loaded, calls)
+        };
+        assert_eq!(after(0), (Ok(()), 1));
+        assert_eq!(after(LOADS - 1), (Ok(()), LOADS));
+        assert_eq!(after(usize::MAX), (Err(Errno::AGAIN), LOADS));
+        assert_eq!(past_signals(|| Err::<(), _>(Errno::PERM)), Err(Errno::PERM), "it is told at once");
+    }
 }
