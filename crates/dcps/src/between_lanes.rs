@@ -7,6 +7,7 @@
 
 use taut_base::Time;
 
+use crate::StatusMask;
 use crate::cell::Head;
 use crate::reader_side::{Pulled, ReaderSide, Source};
 
@@ -46,6 +47,20 @@ impl ReaderSide {
     #[inline]
     pub(crate) fn minds_order(&self) -> bool {
         self.key_hash.is_some() || self.cache.depth.is_some() || self.cache.exclusive
+    }
+
+    /// There is room for which changes of other writers wait in the protocol: half of the times it is offered to the lanes first.
+    /// Who takes samples one by one would not look there as long as those keep the cache full.
+    #[cold]
+    pub(crate) fn offer_to_lanes(&mut self, now: Time) -> StatusMask {
+        self.offers = self.offers.wrapping_add(1);
+        // Twice in a row, and twice not: the protocol has two sides that take turns there each time.
+        if self.offers & 2 == 0 {
+            return StatusMask::NONE;
+        }
+        let pulled = self.pull(now);
+        self.note_awaited(pulled);
+        pulled.news
     }
 
     /// Has another lane something that may have to come before what is in the one at this place?

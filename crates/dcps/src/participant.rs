@@ -462,6 +462,7 @@ impl DomainParticipant {
     /// [`ReaderSide::take_blocked`].
     pub fn on_room(&mut self, now: Time, index: ReaderIndex) {
         self.readers.now = now;
+        self.readers.change_side(index, |side| ((), side.offer_to_lanes(now)));
         self.core.on_room(now, index, &mut self.readers);
         self.handle_events(now);
     }

@@ -1,8 +1,11 @@
 //! A participant and what another one says to it, byte by byte.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet, Time};
+use taut_base::{
+    Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Locator, SequenceNumber, SequenceNumberSet, Time,
+};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter};
 use taut_mem::{Bytes, Region};
 use taut_port::{Frame, Loopback, Traffic};
@@ -11,11 +14,12 @@ use taut_qos::{
     SubscriberQos, TopicQos,
 };
 use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
-use taut_rtps::{Config, ReaderIndex, TxClass, limits};
+use taut_rtps::{ChangeKind, Config, NewChange, ReaderIndex, TxClass, WriterIndex, limits};
 use taut_wire::{
     DataHeader, Endian, Gap, HEADER_LEN, Heartbeat, InlineQos, PayloadKind, StatusInfo, write_message_header,
 };
 
+use crate::cell;
 use crate::reader_cache_tests::handle;
 use crate::{DiscoveryChanges, DomainParticipant, Endpoint, Entity, Selection, StatusMask, TypeSupport};
 
@@ -89,21 +93,32 @@ fn reading() -> (DomainParticipant, ReaderIndex) {
 
 /// Makes a reader and knows the other one.
 pub(crate) fn read_with(participant: &mut DomainParticipant, qos: DataReaderQos) -> ReaderIndex {
-    let type_support = TypeSupport {
-        type_name: "Type".into(),
-        key_hash: Some(|_, _| Some(handle(1))),
-        ..TypeSupport::default()
-    };
     let endpoint = Endpoint {
         topic_name: "Topic".into(),
         topic_qos: TopicQos::default(),
-        type_support,
+        type_support: type_support(),
         qos,
         group: SubscriberQos::default(),
     };
     let reader = participant.create_reader(Time(0), endpoint);
     participant.on_frame(Time(0), &announcement(1, &[]));
     reader
+}
+
+/// All samples are of one instance.
+fn type_support() -> TypeSupport {
+    TypeSupport { type_name: "Type".into(), key_hash: Some(|_, _| Some(handle(1))), ..TypeSupport::default() }
+}
+
+fn write_with(participant: &mut DomainParticipant, qos: DataWriterQos) -> WriterIndex {
+    let endpoint = Endpoint {
+        topic_name: "Topic".into(),
+        topic_qos: TopicQos::default(),
+        type_support: type_support(),
+        qos,
+        group: PublisherQos::default(),
+    };
+    participant.create_writer(Time(0), endpoint)
 }
 
 /// Who has created it may be kept from running, and discovery says nothing meanwhile.
@@ -127,14 +142,7 @@ fn whoever_drives_goes_on_with_an_endpoint_that_is_half_matched() {
 #[test]
 fn a_lane_that_begins_is_news_of_its_writer() {
     let (mut participant, reader) = reading();
-    let endpoint = Endpoint {
-        topic_name: "Topic".into(),
-        topic_qos: TopicQos::default(),
-        type_support: TypeSupport { type_name: "Type".into(), ..TypeSupport::default() },
-        qos: DataWriterQos::default(),
-        group: PublisherQos::default(),
-    };
-    let writer = participant.create_writer(Time(0), endpoint);
+    let writer = write_with(&mut participant, DataWriterQos::default());
     while participant.poll_news().is_some() {}
     let reader = participant.core().reader(reader).unwrap().guid;
     participant.set_reader_lane(Time(0), writer, reader, Some(SequenceNumber(1)));
@@ -376,6 +384,54 @@ fn join(participant: &mut DomainParticipant, reader: ReaderIndex, of: u32) -> La
     let lane = LaneReader::attach(lane, feedback, false);
     participant.add_lane(Time(0), reader, Guid::new(OTHER, writer_id(of)), lane).unwrap();
     lane_writer
+}
+
+/// It would look there only once it has taken all else, which never is while others keep its cache full.
+#[test]
+fn who_takes_one_by_one_takes_from_lanes_and_from_elsewhere_in_turn() {
+    let write = |in_lane| NewChange {
+        kind: ChangeKind::Alive,
+        instance: InstanceHandle::NIL,
+        source_timestamp: None,
+        payload: Bytes::copy_from(&[0, 1, 0, 0]),
+        number: None,
+        in_lane,
+        called: Time(0),
+    };
+    for is_local_there in [false, true] {
+        let mut participant = participant();
+        let mut qos = DataReaderQos::default().keep_all();
+        qos.reliability.kind = ReliabilityKind::Reliable;
+        qos.resource_limits.max_samples = Some(4);
+        let reader = read_with(&mut participant, qos);
+        let greeted = participant.core().reader(reader).unwrap().guid.entity;
+        for of in [1, 2] {
+            participant.on_frame(Time(0), &publication_with(of.into(), of, EndpointQos::default_writer()));
+            participant.on_frame(Time(0), &heartbeat(of, greeted, 0, 1));
+        }
+        let mut lane = join(&mut participant, reader, 2);
+        for number in 1..=60 {
+            participant.on_frame(Time(0), &frame(writer_id(1), number, &[0, 1, 0, 0]));
+        }
+        if is_local_there {
+            let local = write_with(&mut participant, DataWriterQos::default().keep_all());
+            (0..20).for_each(|_| _ = participant.write(Time(0), local, &mut write(false)).unwrap());
+        }
+        let lane_of = InstanceHandle::from(Guid::new(OTHER, writer_id(2)));
+        let (mut last, mut taken) = (0, BTreeMap::new());
+        for _ in 0..44 {
+            while last < taken.get(&lane_of).unwrap_or(&0) + 8 {
+                last += 1;
+                lane.push(&cell::meta(SequenceNumber(last), &write(true)), &[0, 1, 0, 0]).unwrap();
+            }
+            let sample = participant.take_next(Time(0), reader).unwrap();
+            *taken.entry(sample.info.publication_handle).or_insert(0) += 1;
+        }
+        // The first four are of the network, and the first one that the lane has was written before what waits there.
+        let expected = if is_local_there { [14, 21] } else { [23, 21] };
+        let network = taken[&InstanceHandle::from(Guid::new(OTHER, writer_id(1)))];
+        assert_eq!([network, taken[&lane_of]], expected, "in a lane is what the second writes");
+    }
 }
 
 fn alive(participant: &DomainParticipant, reader: ReaderIndex) -> i64 {

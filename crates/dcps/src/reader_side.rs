@@ -190,6 +190,8 @@ pub struct ReaderSide {
     pub(crate) short: Pool,
     /// A change waits in the protocol for room in the cache.
     pub(crate) blocked: bool,
+    /// How often there was room that those changes wait for: it says whose turn it is.
+    pub(crate) offers: u8,
     /// A writer waits to hear of room that was made where nobody could tell it.
     awaited: bool,
     pub(crate) sources: Vec<Source>,
@@ -226,6 +228,7 @@ impl ReaderSide {
             reliable: qos.reliability.kind == ReliabilityKind::Reliable,
             short: Pool::new(INLINE, SHORT_BUFFERS),
             blocked: false,
+            offers: 0,
             awaited: false,
             sources: Vec::new(),
             turn: 0,

@@ -91,7 +91,20 @@ impl Participant {
     }
 
     /// A reader's cache has room again: delivers what waits for it, of writers of this participant as much as one step may.
+    /// They and those of others come first in turn, and so does each of both: no writer has all the room.
     pub fn on_room(&mut self, now: Time, index: ReaderIndex, sink: &mut dyn Sink) {
+        let Some(reader) = self.readers.get_mut(index.0) else { return };
+        if reader.offers_to_local() {
+            self.offer_to_local(now, index, sink);
+            self.offer_to_remote(index, sink);
+        } else {
+            self.offer_to_remote(index, sink);
+            self.offer_to_local(now, index, sink);
+        }
+    }
+
+    /// Delivers what waits of writers of other participants.
+    fn offer_to_remote(&mut self, index: ReaderIndex, sink: &mut dyn Sink) {
         let Some(reader) = self.readers.get_mut(index.0) else { return };
         let mut late = Vec::new();
         reader.for_each_blocked(|proxy| {
@@ -103,6 +116,10 @@ impl Participant {
         });
         self.wake_reader(index);
         late.into_iter().for_each(|writer| self.push_event(Event::DeliveredLate { reader: index, writer }));
+    }
+
+    /// Delivers what waits of writers of this participant.
+    fn offer_to_local(&mut self, now: Time, index: ReaderIndex, sink: &mut dyn Sink) {
         for at in 0_usize.. {
             let local = self.readers.get(index.0).and_then(|reader| reader.local.get(at));
             let Some(writer) = local.copied() else { break };

@@ -17,6 +17,8 @@ pub(crate) struct Inbox {
     changes: VecDeque<CacheChange>,
     /// Something found no room since the last time that this was asked.
     has_refused: bool,
+    /// Which of the readers was the first to fill it last.
+    turn: usize,
 }
 
 impl Inbox {
@@ -51,6 +53,12 @@ impl Inbox {
     /// Does something wait elsewhere for room?
     pub fn has_refused(&self) -> bool {
         self.has_refused
+    }
+
+    /// Which of so many readers is the first to fill it now.
+    pub fn turn(&mut self, readers: usize) -> usize {
+        self.turn = self.turn.wrapping_add(1).checked_rem(readers).unwrap_or(0);
+        self.turn
     }
 
     /// Is what waits elsewhere to be taken now? It counts as taken: what finds no room again says so.

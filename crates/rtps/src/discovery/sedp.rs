@@ -275,10 +275,13 @@ impl Participant {
         }
     }
 
-    /// There is room for what waits of the built-in readers.
+    /// There is room for what waits of the built-in readers, of another one first each time.
     #[cold]
     fn fill_inbox(&mut self) {
-        for index in self.builtin.pairs().map(|pair| pair.reader) {
+        let mut pairs = self.builtin.pairs();
+        let first = self.inbox.turn(pairs.len());
+        pairs.rotate_left(first);
+        for index in pairs.map(|pair| pair.reader) {
             let Participant { readers, inbox, .. } = self;
             let Some(reader) = readers.get_mut(index.0) else { continue };
             reader.for_each_blocked(|proxy| proxy.deliver_pending(|offer| inbox.take(offer)));
@@ -364,7 +367,49 @@ mod tests {
 
     use super::*;
     use crate::Config;
-    use crate::discovery::ParticipantData;
+    use crate::discovery::{ParticipantData, builtin_endpoint};
+
+    /// Who tells of writers without end does not keep out what others say of readers.
+    #[test]
+    fn what_waits_for_room_in_the_inbox_has_it_in_turn() {
+        let address = |port| Locator::udp_v4([127, 0, 0, 1].into(), port);
+        let mut participant = Participant::new(Config::at(GuidPrefix([1; 12]), address(7410)));
+        let peer = GuidPrefix([2; 12]);
+        let data = ParticipantData {
+            guid_prefix: peer,
+            metatraffic_unicast: vec![address(7412)],
+            builtin_endpoints: builtin_endpoint::PUBLICATIONS_ANNOUNCER
+                | builtin_endpoint::SUBSCRIPTIONS_ANNOUNCER,
+            ..ParticipantData::default()
+        };
+        participant.note_peer(Time(0), data, &address(7412), &[]);
+        let change = |entity, number| {
+            Some(CacheChange {
+                kind: ChangeKind::Alive,
+                writer_guid: Guid::new(peer, entity),
+                sequence_number: SequenceNumber(number),
+                instance: None,
+                source_timestamp: None,
+                time: Time(0),
+                payload: Bytes::new(),
+            })
+        };
+        let told = [EntityId::SEDP_PUBLICATIONS_WRITER, EntityId::SEDP_SUBSCRIPTIONS_WRITER];
+        let pairs = participant.builtin.pairs();
+        for pair in pairs.iter().filter(|pair| told.contains(&pair.remote_writer)) {
+            let reader = participant.readers.get_mut(pair.reader.0).unwrap();
+            let proxy = reader.proxies.get_mut(&Guid::new(peer, pair.remote_writer)).unwrap();
+            (1..=9).for_each(|number| _ = proxy.on_change(&mut change(pair.remote_writer, number), |_| {}));
+        }
+        (0..limits::INBOX).for_each(|_| participant.inbox.take(&mut change(EntityId::UNKNOWN, 1)));
+        for _ in 0..pairs.len() {
+            participant.inbox.next();
+            participant.fill_inbox();
+        }
+        let all: Vec<EntityId> =
+            std::iter::from_fn(|| participant.inbox.next()).map(|change| change.writer_guid.entity).collect();
+        assert!(told.iter().all(|entity| all.contains(entity)));
+    }
 
     #[test]
     fn those_that_have_answered_nothing_leave_room_for_the_others() {

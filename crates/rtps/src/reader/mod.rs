@@ -9,6 +9,7 @@ mod waiting;
 mod writer_proxy;
 
 use std::collections::VecDeque;
+use std::ops::Bound;
 
 use taut_base::{Duration, Guid, Locator, Time};
 use taut_qos::{DurabilityKind, EndpointQos, ReliabilityKind};
@@ -32,8 +33,12 @@ pub struct Reader {
     pub proxies: RecentMap<Guid, WriterProxy>,
     /// The matched writers of this participant.
     pub local: Vec<WriterIndex>,
-    /// Proxies with an ACKNACK or NACK_FRAG due, each at most once.
+    /// Proxies with an ACKNACK or NACK_FRAG due, each at most once but for one that has gone and come back.
     acks: VecDeque<Guid>,
+    /// The proxy that had room in a full cache last: those behind it come first.
+    had_room: Guid,
+    /// Those of this participant came first when there was room in a full cache last.
+    local_first: bool,
     /// When to look whether what was asked for has come; `NEVER` if nothing was.
     pub repeat_at: Time,
     /// It is in the schedule.
@@ -55,6 +60,8 @@ impl Reader {
             proxies: RecentMap::default(),
             local: Vec::new(),
             acks: VecDeque::new(),
+            had_room: Guid::default(),
+            local_first: false,
             repeat_at: Time::NEVER,
             acks_queued: false,
             reliable: qos.reliability.kind == ReliabilityKind::Reliable,
@@ -119,25 +126,51 @@ impl Reader {
     }
 
     /// Notes that a proxy may have something to send; [`Reader::send_acks`] finds out.
+    ///
+    /// *Cost*: none that grows with the writers, but to find it.
     pub fn queue_ack(&mut self, guid: Guid) {
-        if !self.acks.contains(&guid) {
-            self.acks.push_back(guid);
+        if let Some(proxy) = self.proxies.get_mut(&guid) {
+            add_turn(&mut self.acks, proxy);
         }
     }
 
-    /// Calls with each writer whose changes wait for room in the cache, to deliver them: it is told how far that came.
+    /// Calls with each writer whose changes wait for room in the cache, to deliver them: it is told how far that came, if
+    /// anything did.
+    ///
+    /// One that writes faster than the reader takes would take all the room there ever is. So they come in turn: next time
+    /// first those behind the last one that was given room before there was none for another. Of that one itself more may wait.
     pub(crate) fn for_each_blocked(&mut self, mut deliver: impl FnMut(&mut WriterProxy)) {
-        let Reader { proxies, acks, .. } = self;
-        proxies.for_each(|guid, proxy| {
+        let Reader { proxies, acks, had_room, .. } = self;
+        let (last, mut is_given, mut is_full) = (*had_room, false, false);
+        let mut visit = |guid: &Guid, proxy: &mut WriterProxy| {
             if !proxy.is_blocked() {
                 return;
             }
+            let before = proxy.next_expected();
             deliver(proxy);
-            proxy.ack_due = true;
-            if !acks.contains(guid) {
-                acks.push_back(*guid);
+            if proxy.next_expected() > before {
+                proxy.ack_due = true;
+                add_turn(acks, proxy);
+                if !is_full {
+                    (*had_room, is_given) = (*guid, true);
+                }
             }
-        });
+            // One whose instance alone is full, and that comes before all others, does not end a turn.
+            is_full |= is_given && proxy.is_blocked();
+        };
+        proxies.for_each_in((Bound::Excluded(last), Bound::Unbounded), &mut visit);
+        proxies.for_each_in(..=last, visit);
+    }
+
+    /// There is room in the cache: is it offered to the writers of this participant before those of others? Every other
+    /// time it is, and then to another one of them first.
+    pub(crate) fn offers_to_local(&mut self) -> bool {
+        self.local_first = !self.local_first;
+        if self.local_first {
+            let one = self.local.len().min(1);
+            self.local.rotate_left(one);
+        }
+        self.local_first
     }
 
     /// Is an acknowledgement to be sent?
@@ -180,7 +213,11 @@ impl Reader {
 
     fn write_acks(&mut self, tx: &mut Tx<'_>, guid: Guid) -> Option<&WriterProxy> {
         let Reader { proxies, count, .. } = self;
-        let proxy = proxies.get_mut(&guid).filter(|proxy| proxy.reliable)?;
+        let proxy = proxies.get_mut(&guid)?;
+        proxy.has_turn = false;
+        if !proxy.reliable {
+            return None;
+        }
         let mut next_count = || {
             *count = count.wrapping_add(1);
             *count
@@ -209,15 +246,22 @@ impl Reader {
         self.repeat_at = Time::NEVER;
         let mut released = false;
         let Reader { proxies, acks, repeat_at, .. } = self;
-        proxies.for_each(|guid, proxy| {
+        proxies.for_each(|_, proxy| {
             let was_held = proxy.held;
-            if proxy.is_repeat_due(now) && !acks.contains(guid) {
-                acks.push_back(*guid);
+            if proxy.is_repeat_due(now) {
+                add_turn(acks, proxy);
             }
             released |= was_held && proxy.is_blocked();
             *repeat_at = (*repeat_at).min(proxy.repeat_at);
         });
         released
+    }
+}
+
+/// A writer gets a turn to be told, behind all others, if it has none yet.
+fn add_turn(acks: &mut VecDeque<Guid>, proxy: &mut WriterProxy) {
+    if !std::mem::replace(&mut proxy.has_turn, true) {
+        acks.push_back(proxy.guid);
     }
 }
 

@@ -80,6 +80,25 @@ fn send(reader: &mut Reader, now: Time) -> usize {
     tx.sent
 }
 
+/// It costs no look at the turns of others, of which there may be thousands.
+#[test]
+fn a_writer_has_one_turn_until_it_is_told_and_another_one_afterwards() {
+    let mut reader = reader();
+    for _ in 0..3 {
+        (0..3).for_each(|_| reader.queue_ack(WRITER));
+        assert!(reader.acks.iter().eq([&WRITER]));
+        send(&mut reader, Time(0));
+        assert!(reader.acks.is_empty());
+    }
+    reader.queue_ack(WRITER);
+    let proxy = reader.unmatch_writer(WRITER).unwrap();
+    reader.match_writer(WriterProxy::new(WRITER, true, 0, proxy.locators), false);
+    reader.greet(Time(0), WRITER);
+    assert_eq!(send(&mut reader, Time(0)), 1, "it has come back, and has heard nothing yet");
+    reader.queue_ack(WRITER);
+    assert!(reader.acks.iter().eq([&WRITER]));
+}
+
 #[test]
 fn what_does_not_come_is_asked_for_again_ever_more_rarely() {
     let mut reader = reader();

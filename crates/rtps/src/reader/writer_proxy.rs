@@ -51,6 +51,8 @@ pub struct WriterProxy {
     pub asks_from_zero: bool,
     /// An ACKNACK is due.
     pub ack_due: bool,
+    /// It is among those that its reader tells something.
+    pub(super) has_turn: bool,
     /// When something of this writer last arrived.
     pub heard: Time,
     /// When it was last heard with all others of its participant that promise the same.
@@ -112,6 +114,7 @@ impl WriterProxy {
             history_until: None,
             asks_from_zero: false,
             ack_due: reliable,
+            has_turn: false,
             heard: Time(i64::MIN),
             spoke_at: Time(i64::MIN),
             liveliness: Liveliness::default(),

@@ -6,4 +6,5 @@ mod ends;
 mod matching;
 mod peers;
 mod restarts;
+mod room;
 mod vendors;
