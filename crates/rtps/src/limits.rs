@@ -177,7 +177,7 @@ pub const ENDPOINTS: usize = 262_144;
 /// endpoints take more memory, some 200 B for each.
 pub const REFUSALS: usize = 16_384;
 /// A step in which comparing PARTITION has cost so much matches nothing more: of [`taut_qos::MAX_WORK`], which is the most of
-/// one match. Lower costs a step for each of those that have patterns, higher makes a step longer that samples may wait for.
+/// one match. Each match counts as one that is gone through as a peer says that its writers are alive. Lower costs a step for each of those that have patterns, higher makes a step longer that samples may wait for.
 pub const COMPARED_STEP: usize = 8_192;
 /// Endpoints that a peer names, matches of them, and events that come of both, in one step. Lower costs a step for each, with a
 /// look for samples behind it, higher makes a step longer that samples may wait for: a match takes some 10 us.

@@ -3,17 +3,19 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use taut_base::{Duration, Guid, GuidPrefix, InstanceHandle, Locator, SequenceNumber, Time};
+use taut_base::{Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Locator, SequenceNumber, Time};
 use taut_mem::Bytes;
 use taut_port::{Frame, Loopback, Port, Traffic};
 use taut_qos::{EndpointQos, History, Liveliness, LivelinessKind, ReliabilityKind, compare_partitions};
 use taut_wire::{Header, Submessage, Submessages};
 
 use crate::discovery::Refusal;
-use crate::history_cache::ChangeKind;
+use crate::history_cache::{CacheChange, ChangeKind};
 use crate::timers::Timer;
 use crate::writer::{Link, NewChange, change};
-use crate::{Config, EndpointConfig, Offer, Participant, ReaderIndex, Sink, TxClass, WriterIndex, limits};
+use crate::{
+    Config, EndpointConfig, Event, Offer, Participant, ReaderIndex, Sink, TxClass, WriterIndex, limits,
+};
 
 struct Nowhere;
 
@@ -479,7 +481,7 @@ fn a_reader_is_looked_at_once_however_many_of_its_writers_are_back() {
     let (mut both, _, reader) = with_leases(LivelinessKind::Automatic, WRITERS);
     let here = &mut both.ends[1];
     let late = Both::NOW + Duration::from_secs(2);
-    here.check_reader_liveliness(late, reader);
+    here.on_reader_liveliness_timer(late, late, reader);
     let silent = |here: &Participant| {
         here.reader(reader).unwrap().proxies.values().filter(|proxy| !proxy.alive).count()
     };
@@ -490,6 +492,95 @@ fn a_reader_is_looked_at_once_however_many_of_its_writers_are_back() {
     here.look_at_revived(late, reader);
     assert!(here.alive.revived.is_empty(), "it has been looked at");
     assert_eq!(silent(here), 0);
+}
+
+/// The readers that were told that writers fall silent, or speak again.
+fn changes_of_liveliness(participant: &mut Participant) -> Vec<bool> {
+    let events = std::iter::from_fn(|| participant.poll_event());
+    let of = |event| match event {
+        Event::LivelinessChanged { alive, .. } => Some(alive),
+        _ => None,
+    };
+    events.filter_map(of).collect()
+}
+
+/// A process that was stopped finds that a lease is over before it has received what was said meanwhile.
+#[test]
+fn writers_that_have_spoken_while_nobody_listened_are_not_silent() {
+    for speaks in [true, false] {
+        let (mut both, _, reader) = with_leases(LivelinessKind::Automatic, 3);
+        let late = Both::NOW + Duration::from_secs(3);
+        let [there, here] = &mut both.ends;
+        here.on_timeout(late, usize::MAX);
+        assert_eq!(changes_of_liveliness(here), []);
+        there.on_timeout(late, usize::MAX);
+        while there.poll_transmit(late, &mut both.port, TxClass::Discovery, 8).more {}
+        while let Some((_, bytes)) = both.port.take().filter(|_| speaks) {
+            let frame = Frame { source: Both::source(0), traffic: Traffic::Meta, bytes };
+            here.on_frame(late, &frame, &mut Nowhere);
+        }
+        // A new match is no reason to give more time to the others.
+        here.arm_reader_liveliness(reader);
+        here.on_timeout(late + Duration::from_millis(100), usize::MAX);
+        here.on_timeout(late + limits::LEASE_GRACE, usize::MAX);
+        assert_eq!(changes_of_liveliness(here), if speaks { vec![] } else { vec![false; 3] });
+        // Who looks in time needs no more of it.
+        here.on_timeout(late + Duration::from_secs(1), usize::MAX);
+        assert_eq!(changes_of_liveliness(here).len(), if speaks { 3 } else { 0 });
+    }
+}
+
+/// Nor does one of them that is heard first show that the others are.
+#[test]
+fn who_is_heard_again_ends_nothing_for_others() {
+    let (mut both, _, reader) = with_leases(LivelinessKind::Automatic, 2);
+    let late = Both::NOW + Duration::from_secs(2);
+    let here = &mut both.ends[1];
+    let silent = here.reader(reader).and_then(|reader| reader.proxies.keys().next().copied()).unwrap();
+    let proxy = here.readers.get_mut(reader.0).and_then(|reader| reader.proxies.get_mut(&silent)).unwrap();
+    (proxy.alive, proxy.heard) = (false, late);
+    here.look_at_revived(late, reader);
+    assert_eq!(changes_of_liveliness(here), [true]);
+}
+
+/// What a participant says of its writers of one kind.
+fn assertion(of: GuidPrefix, kind: u8) -> CacheChange {
+    let payload = [&[0, 1, 0, 0][..], &of.0, &[0, 0, 0, kind], &[0; 4]].concat();
+    change_of(Guid::new(of, EntityId::PARTICIPANT_MESSAGE_WRITER), Bytes::from(payload))
+}
+
+fn change_of(writer_guid: Guid, payload: Bytes) -> CacheChange {
+    CacheChange {
+        kind: ChangeKind::Alive,
+        writer_guid,
+        sequence_number: SequenceNumber::FIRST,
+        instance: None,
+        source_timestamp: None,
+        time: Both::NOW,
+        payload,
+    }
+}
+
+/// Each takes a look at all matches with the peer, unless it has just said so.
+#[test]
+fn assertions_of_one_step_cost_no_more_than_a_step_may() {
+    const WRITERS: usize = 1_000;
+    const SAID: usize = 100;
+    let (mut both, ..) = with_leases(LivelinessKind::Automatic, WRITERS);
+    let peer = both.ends[0].config().guid_prefix;
+    let here = &mut both.ends[1];
+    // Of the kind that they promise, and of the other one.
+    for (kind, at_least) in [(1, limits::INBOX_STEP), (2, 1)] {
+        let now = Both::NOW + Duration::from_millis(kind.into());
+        (0..SAID).for_each(|_| here.inbox.take(&mut Some(assertion(peer, kind))));
+        here.handle_inbox(now, limits::INBOX_STEP);
+        let handled = SAID - here.inbox.len();
+        assert!(handled >= at_least && here.compared < limits::COMPARED_STEP + WRITERS, "{handled}");
+        assert!(kind == 1 || handled * WRITERS <= here.compared, "{handled} for {}", here.compared);
+        while !here.inbox.is_empty() {
+            here.on_timeout(now, usize::MAX);
+        }
+    }
 }
 
 /// The heartbeats with which a writer says that it is alive, of what a participant sends until then.

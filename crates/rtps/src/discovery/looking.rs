@@ -36,7 +36,7 @@ struct Changes {
 }
 
 /// Before all matches of a peer.
-fn start(prefix: GuidPrefix) -> Place {
+pub(super) fn start(prefix: GuidPrefix) -> Place {
     (Guid::new(prefix, EntityId::UNKNOWN), EntityId::UNKNOWN)
 }
 

@@ -256,6 +256,7 @@ impl Participant {
         let (mut endpoints, mut matches) = (0..count, 0..count);
         while self.match_some(now, |of| of.events.len() < most && matches.next().is_some())
             && self.events.len() < most
+            && self.compared < limits::COMPARED_STEP
             && endpoints.next().is_some()
         {
             let Some(change) = self.inbox.next() else { break };

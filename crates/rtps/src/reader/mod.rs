@@ -38,6 +38,8 @@ pub struct Reader {
     pub repeat_at: Time,
     /// It is in the schedule.
     pub acks_queued: bool,
+    /// Until then no writer is found silent whose lease was over before: that was noticed late.
+    pub(crate) grace_until: Time,
     reliable: bool,
     durable: bool,
     /// The last value of the count field of ACKNACK and NACK_FRAG. It belongs to the reader and outlives
@@ -57,6 +59,7 @@ impl Reader {
             acks: VecDeque::new(),
             repeat_at: Time::NEVER,
             acks_queued: false,
+            grace_until: Time::AT_ONCE,
             reliable: qos.reliability.kind == ReliabilityKind::Reliable,
             durable: qos.durability != DurabilityKind::Volatile,
             count: 0,
@@ -88,6 +91,15 @@ impl Reader {
             Some(_) => self.queue_ack(writer),
             None => {}
         }
+    }
+
+    /// When the first lease of those writers ends that keep their promise, and that lease.
+    pub(crate) fn first_lease(&self) -> Option<(Time, Duration)> {
+        let leases = self.proxies.values().filter(|proxy| proxy.alive).map(|proxy| {
+            let lease = proxy.liveliness.lease_duration;
+            (proxy.heard + lease, lease)
+        });
+        leases.min()
     }
 
     /// A matched writer has gone.
