@@ -425,6 +425,33 @@ fn many_endpoints_of_a_peer_wait_with_their_writer() {
     assert_eq!(both.known(), endpoints);
 }
 
+/// A peer that comes to know many endpoints at once is greeted in steps.
+#[test]
+fn so_many_greet_in_a_step_and_the_next_ones_the_rest() {
+    const READERS: usize = 500;
+    let mut both = Both::new();
+    for _ in 0..READERS {
+        both.ends[1].create_reader(Both::NOW, endpoint(), &mut Nowhere);
+    }
+    both.settle();
+    both.ends[0].create_writer(Both::NOW, endpoint(), &mut Nowhere);
+    while both.ends[0].match_more(Both::NOW, &mut Nowhere) {}
+    both.send(0, usize::MAX);
+    let prefix = both.ends[1].config().guid_prefix;
+    let left = |both: &Both| both.ends[0].database().peer(prefix).unwrap().greetings.len();
+    let before = left(&both);
+    let datagrams = both.send(1, 0);
+    let at_once = before - left(&both);
+    assert_eq!(before, READERS);
+    assert!(at_once > 0 && at_once <= datagrams * limits::ASK_STEP, "{at_once} in {datagrams}");
+    assert!(left(&both) > 0);
+    while left(&both) > 0 {
+        let before = left(&both);
+        assert_eq!(both.ends[0].on_timeout(Both::NOW, 1), 1);
+        assert!(before - left(&both) <= limits::ASK_STEP, "{before}");
+    }
+}
+
 /// A peer that is forgotten makes room for the others.
 #[test]
 fn what_waits_for_room_comes_though_who_took_it_has_gone() {
