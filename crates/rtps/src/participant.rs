@@ -414,9 +414,7 @@ impl Participant {
         budget: usize,
     ) -> Progress {
         let lowest = self.lowest(lowest);
-        let Participant {
-            message, schedule, writers, readers, spdp, timers, builtin, database, flow, ..
-        } = self;
+        let Participant { message, schedule, writers, readers, timers, flow, .. } = self;
         let mut tx = Tx::new(now, port, message, budget);
         tx.flow = flow.as_deref_mut();
         let paced = tx.flow.is_some();
@@ -431,8 +429,10 @@ impl Participant {
             }
             let done = match work {
                 Work::Discovery => {
-                    builtin.queued =
-                        !Outbound { spdp, builtin, database, writers, readers, timers }.send(&mut tx);
+                    let (spdp, database, inbox) = (&mut self.spdp, &mut self.database, &self.inbox);
+                    let builtin = &mut self.builtin;
+                    let mut outbound = Outbound { spdp, builtin, database, inbox, writers, readers, timers };
+                    builtin.queued = !outbound.send(&mut tx);
                     !builtin.queued
                 }
                 Work::Acks(index) => acknowledge(&mut tx, readers, timers, index),

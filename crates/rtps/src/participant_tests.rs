@@ -6,10 +6,13 @@ use std::sync::Arc;
 use taut_base::{Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Locator, SequenceNumber, Time};
 use taut_mem::Bytes;
 use taut_port::{Frame, Loopback, Port, Traffic};
-use taut_qos::{EndpointQos, History, Liveliness, LivelinessKind, ReliabilityKind, compare_partitions};
+use taut_qos::{
+    DurabilityKind, EndpointQos, History, Liveliness, LivelinessKind, ReliabilityKind, compare_partitions,
+};
 use taut_wire::{Header, Submessage, Submessages};
 
 use crate::discovery::Refusal;
+use crate::discovery::inbox::Inbox;
 use crate::history_cache::{CacheChange, ChangeKind};
 use crate::timers::Timer;
 use crate::writer::{Link, NewChange, change};
@@ -21,6 +24,15 @@ struct Nowhere;
 
 impl Sink for Nowhere {
     fn deliver(&mut self, _: ReaderIndex, _: i32, _: &mut Offer) {}
+}
+
+/// Whose samples have come.
+struct Came(Vec<ReaderIndex>);
+
+impl Sink for Came {
+    fn deliver(&mut self, reader: ReaderIndex, _: i32, offer: &mut Offer) {
+        self.0.extend(offer.take().map(|_| reader));
+    }
 }
 
 fn endpoint() -> EndpointConfig {
@@ -115,13 +127,17 @@ impl Both {
     /// Brings what one has to send to the other, which runs so many steps of timers after each datagram. Returns how many
     /// those were.
     fn send(&mut self, from: usize, steps: usize) -> usize {
+        self.send_with(from, steps, &mut Nowhere)
+    }
+
+    fn send_with(&mut self, from: usize, steps: usize, sink: &mut dyn Sink) -> usize {
         let mut sent = 0;
         while self.ends[from].poll_transmit(Both::NOW, &mut self.port, TxClass::Discovery, 8).more {}
         while let Some((_, bytes)) = self.port.take() {
             sent += 1;
             let frame = Frame { source: Both::source(from), traffic: Traffic::Meta, bytes };
             let to = &mut self.ends[1 - from];
-            to.on_frame(Both::NOW, &frame, &mut Nowhere);
+            to.on_frame(Both::NOW, &frame, sink);
             (0..steps).take_while(|_| to.on_timeout(Both::NOW, 1) > 0).for_each(drop);
         }
         sent
@@ -423,6 +439,52 @@ fn many_endpoints_of_a_peer_wait_with_their_writer() {
     }
     both.settle();
     assert_eq!(both.known(), endpoints);
+}
+
+/// A peer that has acknowledged what it was told of a writer is sent history for its readers: it has to listen by then.
+#[test]
+fn what_is_not_handled_is_not_acknowledged_so_that_no_history_comes_too_early() {
+    const TOPICS: u32 = 40;
+    const HISTORY: usize = 3;
+    let mut both = Both::new();
+    let mut readers = Vec::new();
+    for topic in 0..TOPICS {
+        let mut endpoint = EndpointConfig { topic_name: format!("Topic{topic}"), ..endpoint() };
+        endpoint.qos.durability = DurabilityKind::TransientLocal;
+        readers.push(both.ends[1].create_reader(Both::NOW, endpoint.clone(), &mut Nowhere));
+        let writer = both.ends[0].create_writer(Both::NOW, endpoint, &mut Nowhere);
+        let sample = || NewChange { payload: Bytes::copy_from(&[0, 1, 0, 0]), ..change() };
+        (0..HISTORY).for_each(|_| _ = both.ends[0].write(Both::NOW, writer, &mut sample(), &mut Nowhere));
+    }
+    let mut came = Came(Vec::new());
+    both.send(1, usize::MAX);
+    // The reader's side has no time but for what comes, and for what it has to send.
+    both.send_with(0, 0, &mut came);
+    assert!(!both.ends[1].inbox.is_empty());
+    both.send(1, usize::MAX);
+    both.send_with(0, 0, &mut came);
+    while both.send_with(0, usize::MAX, &mut came) + both.send(1, usize::MAX) > 0
+        || both.ends[1].on_timeout(Both::NOW, usize::MAX) > 0
+    {}
+    came.0.sort();
+    let expected: Vec<ReaderIndex> = readers.iter().flat_map(|reader| [*reader; HISTORY]).collect();
+    assert_eq!(came.0, expected);
+}
+
+/// Nor is one that has much to say waited for with what others have said.
+#[test]
+fn who_has_been_handled_is_acknowledged_while_another_one_waits() {
+    let mut inbox = Inbox::default();
+    let [one, other] = [1, 2].map(|number| GuidPrefix([number; 12]));
+    for prefix in [one, other, one, other] {
+        let guid = Guid::new(prefix, EntityId::SEDP_PUBLICATIONS_WRITER);
+        inbox.take(&mut Some(change_of(guid, Bytes::new())));
+    }
+    let mut handle = || inbox.next().map(|_| inbox.has_some_of(one)).zip(Some(inbox.end_current()));
+    assert_eq!([handle(), handle()], [Some((true, None)); 2]);
+    assert_eq!(handle(), Some((true, Some(one))), "while it is handled it is not over");
+    assert_eq!(handle(), Some((false, Some(other))));
+    assert!(handle().is_none() && inbox.end_current().is_none());
 }
 
 /// A peer that comes to know many endpoints at once is greeted in steps.

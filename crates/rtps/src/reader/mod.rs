@@ -137,6 +137,14 @@ impl Reader {
         }
     }
 
+    /// A writer is told what it is owed, if anything.
+    pub(crate) fn queue_owed(&mut self, writer: Guid) {
+        let owes = |proxy: &WriterProxy| proxy.ack_due || !proxy.assemblies.is_empty();
+        if self.proxies.get(&writer).is_some_and(owes) {
+            self.queue_ack(writer);
+        }
+    }
+
     /// Calls with each writer whose changes wait for room in the cache, to deliver them: it is told how far that came.
     pub(crate) fn for_each_blocked(&mut self, mut deliver: impl FnMut(&mut WriterProxy)) {
         let Reader { proxies, acks, .. } = self;
@@ -174,14 +182,22 @@ impl Reader {
     }
 
     /// Puts the ACKNACKs and NACK_FRAGs that a built-in reader owes one writer into the message. What they ask for may
-    /// take as long as `patience` to come.
-    pub(crate) fn send_acks_to(&mut self, tx: &mut Tx<'_>, writer: Guid, patience: Duration) {
+    /// take as long as `patience` to come. If some of what has come of it `waits` to be handled they are left out, until
+    /// [`Reader::queue_owed`].
+    pub(crate) fn send_acks_to(
+        &mut self,
+        tx: &mut Tx<'_>,
+        writer: Guid,
+        (patience, waits): (Duration, bool),
+    ) {
         if let Some(at) = self.acks.iter().position(|guid| *guid == writer) {
             self.acks.remove(at);
             if let Some(proxy) = self.proxies.get_mut(&writer) {
                 proxy.be_patient(patience);
             }
-            self.write_acks(tx, writer);
+            if !waits {
+                self.write_acks(tx, writer);
+            }
         }
     }
 
