@@ -24,6 +24,8 @@ use crate::reader_cache_tests::handle;
 use crate::{DiscoveryChanges, DomainParticipant, Endpoint, Entity, Selection, StatusMask, TypeSupport};
 
 const OTHER: GuidPrefix = GuidPrefix([2; 12]);
+/// Of the writers that promise to say that they are alive.
+const LEASE: Duration = Duration::from_secs(1);
 
 fn frame(writer_id: EntityId, number: i64, payload: &[u8]) -> Frame {
     let mut message = Vec::new();
@@ -64,7 +66,7 @@ pub(crate) fn publication_with(number: i64, of: u32, qos: EndpointQos) -> Frame 
 
 /// The same, with a promise to say that it is alive, each second.
 fn promised(number: i64, of: u32, strength: i32, kind: LivelinessKind) -> Frame {
-    let liveliness = taut_qos::Liveliness { kind, lease_duration: Duration::from_secs(1) };
+    let liveliness = taut_qos::Liveliness { kind, lease_duration: LEASE };
     publication_with(number, of, EndpointQos { liveliness, ..exclusive(strength) })
 }
 
@@ -314,7 +316,7 @@ fn what_waited_for_room_gives_no_instance_to_a_writer_that_is_silent_by_now() {
                 None => participant.on_frame(Time(0), &frame(writer_id(1), number as i64, &[0, 1, 0, 0])),
             }
         }
-        let late = Time(0) + Duration::from_secs(2);
+        let late = Time(0) + LEASE;
         participant.on_timeout(late, 100);
         assert_eq!(alive(&participant, reader), 1, "the stronger one is silent");
         let heard = |participant: &mut DomainParticipant| {
@@ -349,7 +351,7 @@ fn what_a_hole_held_back_gives_no_instance_to_a_writer_that_says_no_more() {
         for number in [1, 3] {
             participant.on_frame(Time(0), &frame(writer_id(1), number, &[0, 1, 0, 0]));
         }
-        let late = Time(0) + Duration::from_secs(2);
+        let late = Time(0) + LEASE;
         participant.on_timeout(late, 100);
         participant.take(late, reader, &Selection::ANY, |_| ());
         let mut message = Vec::new();
@@ -466,7 +468,7 @@ fn one_of_those_that_promise_by_participant_speaks_for_all() {
             while participant.poll_transmit(now, &mut Loopback::new(), TxClass::Discovery, 8).more {}
             assert_eq!(alive(&participant, reader), 2, "writes: {writes}, {number}");
         }
-        now = now + Duration::from_secs(2);
+        now = now + LEASE;
         participant.on_timeout(now, 100);
         assert_eq!(alive(&participant, reader), 0);
         participant.on_frame(now, &frame(writer_id(2), 1, &[0, 1, 0, 0]));
@@ -484,7 +486,7 @@ fn what_many_readers_lose_by_one_datagram_hides_nothing_else() {
     participant.on_frame(Time(0), &promised(1, 1, 1, LivelinessKind::ManualByTopic));
     while participant.on_timeout(Time(0), 1_000) > 0 {}
     participant.on_frame(Time(0), &frame(writer_id(1), 1, &[0, 1, 0, 0]));
-    let late = Time(0) + Duration::from_secs(2);
+    let late = Time(0) + LEASE;
     while participant.on_timeout(late, 1_000) > 0 {}
     assert_eq!(readers.iter().map(|reader| alive(&participant, *reader)).sum::<i64>(), 0);
     let mut message = Vec::new();

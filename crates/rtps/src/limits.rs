@@ -177,7 +177,7 @@ pub const ENDPOINTS: usize = 262_144;
 /// endpoints take more memory, some 200 B for each.
 pub const REFUSALS: usize = 16_384;
 /// A step in which comparing PARTITION has cost so much matches nothing more: of [`taut_qos::MAX_WORK`], which is the most of
-/// one match. Lower costs a step for each of those that have patterns, higher makes a step longer that samples may wait for.
+/// one match. Each match counts as one that is gone through as a peer says that its writers are alive. Lower costs a step for each of those that have patterns, higher makes a step longer that samples may wait for.
 pub const COMPARED_STEP: usize = 8_192;
 /// Endpoints that a peer names, matches of them, and events that come of both, in one step. Lower costs a step for each, with a
 /// look for samples behind it, higher makes a step longer that samples may wait for: a match takes some 10 us.
@@ -199,8 +199,9 @@ pub const LOCATORS: usize = 16;
 /// Matches or endpoints of a peer that one step is about where it is forgotten, or all its matches change. Lower costs a
 /// timer for each, higher makes a step longer, of which a driver does as many in a row as it does timers.
 pub const PEER_STEP: usize = 2;
-/// Matches of a peer that are looked at in one step where it has announced itself, for writers that have said nothing.
-/// Lower costs more timers for each announcement, higher makes a step longer where many are to be asked.
+/// Matches of a peer that are looked at in one step where it has announced itself, for writers that have said nothing, and
+/// those that greet in one step where it has come to know this side's endpoints. Lower costs more timers for each
+/// announcement, higher makes a step longer where many are to be asked, or to greet: a greeting takes less than 1 us.
 pub const ASK_STEP: usize = 32;
 /// All matches with a peer are gone through at most this often for what the peer says: that it is reached elsewhere, or
 /// that it has forgotten this side. Lower lets a peer, or who takes its name, keep this side busy with a few bytes,

@@ -1,6 +1,6 @@
 //! The Writer Liveliness Protocol: who promises to be alive, who watches. RTPS 2.5 §8.4.13.
 
-use taut_base::{Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Time};
+use taut_base::{Duration, Guid, GuidPrefix, InstanceHandle, Time};
 use taut_mem::Bytes;
 use taut_qos::LivelinessKind;
 use taut_wire::{Cursor, EncapsulationId};
@@ -8,6 +8,7 @@ use taut_wire::{Cursor, EncapsulationId};
 use crate::counters::bump;
 use crate::event::Event;
 use crate::history_cache::{CacheChange, ChangeKind};
+use crate::limits;
 use crate::participant::{Participant, Sink};
 use crate::reader::{Offer, WriterProxy};
 use crate::schedule::{TxClass, Work};
@@ -352,50 +353,63 @@ impl Participant {
         }
     }
 
-    /// Notes which readers have writers that are alive again.
+    /// Notes which readers have writers that are alive again. *Cost*: O(log n) for each match with the peer, which this step is
+    /// charged with; none where the peer has said the same in this step before.
     pub(crate) fn hear_writers(&mut self, now: Time, prefix: GuidPrefix, kind: LivelinessKind) {
-        let (first, last) = (Guid::new(prefix, EntityId::UNKNOWN), Guid::new(prefix, EntityId([u8::MAX; 4])));
-        let Participant { readers, alive: Alive { revived, .. }, .. } = self;
-        for (index, reader) in readers.iter_mut() {
-            let mut has_revived = false;
-            reader.proxies.for_each_in(first..=last, |_, proxy| {
-                if proxy.liveliness.kind == kind {
-                    (proxy.heard, proxy.spoke_at) = (now, now);
-                    has_revived |= !proxy.alive;
-                }
-            });
-            revived.extend(has_revived.then_some(ReaderIndex(index)));
+        let Participant { database, locals, readers, alive, compared, .. } = self;
+        for (local, remote) in database.matches_of_peer(prefix) {
+            *compared = compared.saturating_add(1);
+            let reader = locals.get(&local).and_then(|local| local.kind.reader());
+            let Some(index) = reader else { continue };
+            let proxy = readers.get_mut(index.0).and_then(|reader| reader.proxies.get_mut(&remote));
+            let Some(proxy) = proxy.filter(|proxy| proxy.liveliness.kind == kind) else { continue };
+            if proxy.spoke_at == now {
+                break;
+            }
+            (proxy.heard, proxy.spoke_at) = (now, now);
+            alive.revived.extend((!proxy.alive).then_some(index));
         }
+        alive.revived.sort_unstable();
+        alive.revived.dedup();
     }
 
     /// Writers of a reader are alive again: it has one look at all of them, however many those are.
     #[cold]
     pub(crate) fn look_at_revived(&mut self, now: Time, index: ReaderIndex) {
         self.alive.revived.retain(|other| *other != index);
-        self.check_reader_liveliness(now, index);
+        self.compare_leases(now, index, false);
     }
 
     /// Watches the liveliness of the writers that a reader is matched with, if any has a lease.
     pub(crate) fn arm_reader_liveliness(&mut self, index: ReaderIndex) {
         let Some(reader) = self.readers.get(index.0) else { return };
-        let watched = reader.proxies.values().filter(|proxy| proxy.alive);
-        if let Some(at) = watched.map(|proxy| proxy.heard + proxy.liveliness.lease_duration).min() {
-            self.timers.set(at, Timer::ReaderLiveliness(index));
+        if let Some((end, _)) = reader.first_lease() {
+            self.timers.set(end.max(reader.grace_until), Timer::ReaderLiveliness(index));
         }
     }
 
-    pub(crate) fn on_reader_liveliness_timer(&mut self, now: Time, index: ReaderIndex) {
-        self.check_reader_liveliness(now, index);
+    /// The first of the leases is over, unless its writer was heard meanwhile. As with those of participants
+    /// ([`Participant::on_lease_timer`]), what a writer has said may still lie in a socket if that is noticed late: it has as
+    /// long as its lease for a second look, and no longer than [`limits::LEASE_GRACE`].
+    pub(crate) fn on_reader_liveliness_timer(&mut self, now: Time, at: Time, index: ReaderIndex) {
+        let Some(reader) = self.readers.get_mut(index.0) else { return };
+        let Some((end, lease)) = reader.first_lease() else { return };
+        let is_first_look = at <= end;
+        if is_first_look && now.since(end) >= limits::LEASE_LATE {
+            reader.grace_until = now + lease.min(limits::LEASE_GRACE);
+        } else {
+            self.compare_leases(now, index, true);
+        }
         self.arm_reader_liveliness(index);
     }
 
-    /// Compares what each writer has promised with when it was heard.
-    pub(crate) fn check_reader_liveliness(&mut self, now: Time, index: ReaderIndex) {
+    /// Compares what each writer has promised with when it was heard. Those that are silent are found so where `ends` is set.
+    fn compare_leases(&mut self, now: Time, index: ReaderIndex, ends: bool) {
         let Some(reader) = self.readers.get_mut(index.0) else { return };
         let mut changed = Vec::new();
         reader.proxies.for_each(|_, proxy| {
             let alive = proxy.heard + proxy.liveliness.lease_duration > now;
-            if alive != proxy.alive {
+            if alive != proxy.alive && (alive || ends) {
                 proxy.alive = alive;
                 changed.push((proxy.guid, alive));
             }

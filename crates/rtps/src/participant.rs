@@ -188,7 +188,7 @@ pub struct Participant {
     pub(crate) inbox: Inbox,
     /// What is yet to be done for the last of those.
     pub(crate) found: Found,
-    /// What comparing PARTITION has cost in this step.
+    /// What comparing PARTITION, and hearing who is alive, has cost in this step.
     pub(crate) compared: usize,
     pub(crate) unmatched: VecDeque<Unmatched>,
     /// Writers that have more for readers of this participant.
@@ -312,7 +312,7 @@ impl Participant {
                 Timer::AssertLiveliness => self.on_assert_timer(now, at),
                 Timer::AssertManual => self.say_manual(now),
                 Timer::AssertByTopic(index) => self.tell_lane_readers(now, index),
-                Timer::ReaderLiveliness(index) => self.on_reader_liveliness_timer(now, index),
+                Timer::ReaderLiveliness(index) => self.on_reader_liveliness_timer(now, at, index),
                 Timer::WriterLiveliness(index) => self.on_writer_liveliness_timer(now, index),
                 Timer::Lifespan(index) => self.on_lifespan_timer(now, at, index),
                 Timer::Flow => self.on_flow_timer(now),
@@ -414,9 +414,7 @@ impl Participant {
         budget: usize,
     ) -> Progress {
         let lowest = self.lowest(lowest);
-        let Participant {
-            message, schedule, writers, readers, spdp, timers, builtin, database, flow, ..
-        } = self;
+        let Participant { message, schedule, writers, readers, timers, flow, .. } = self;
         let mut tx = Tx::new(now, port, message, budget);
         tx.flow = flow.as_deref_mut();
         let paced = tx.flow.is_some();
@@ -431,8 +429,10 @@ impl Participant {
             }
             let done = match work {
                 Work::Discovery => {
-                    builtin.queued =
-                        !Outbound { spdp, builtin, database, writers, readers, timers }.send(&mut tx);
+                    let (spdp, database, inbox) = (&mut self.spdp, &mut self.database, &self.inbox);
+                    let builtin = &mut self.builtin;
+                    let mut outbound = Outbound { spdp, builtin, database, inbox, writers, readers, timers };
+                    builtin.queued = !outbound.send(&mut tx);
                     !builtin.queued
                 }
                 Work::Acks(index) => acknowledge(&mut tx, readers, timers, index),

@@ -3,22 +3,36 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use taut_base::{Duration, Guid, GuidPrefix, InstanceHandle, Locator, SequenceNumber, Time};
+use taut_base::{Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Locator, SequenceNumber, Time};
 use taut_mem::Bytes;
 use taut_port::{Frame, Loopback, Port, Traffic};
-use taut_qos::{EndpointQos, History, Liveliness, LivelinessKind, ReliabilityKind, compare_partitions};
+use taut_qos::{
+    DurabilityKind, EndpointQos, History, Liveliness, LivelinessKind, ReliabilityKind, compare_partitions,
+};
 use taut_wire::{Header, Submessage, Submessages};
 
 use crate::discovery::Refusal;
-use crate::history_cache::ChangeKind;
+use crate::discovery::inbox::Inbox;
+use crate::history_cache::{CacheChange, ChangeKind};
 use crate::timers::Timer;
 use crate::writer::{Link, NewChange, change};
-use crate::{Config, EndpointConfig, Offer, Participant, ReaderIndex, Sink, TxClass, WriterIndex, limits};
+use crate::{
+    Config, EndpointConfig, Event, Offer, Participant, ReaderIndex, Sink, TxClass, WriterIndex, limits,
+};
 
 struct Nowhere;
 
 impl Sink for Nowhere {
     fn deliver(&mut self, _: ReaderIndex, _: i32, _: &mut Offer) {}
+}
+
+/// Whose samples have come.
+struct Came(Vec<ReaderIndex>);
+
+impl Sink for Came {
+    fn deliver(&mut self, reader: ReaderIndex, _: i32, offer: &mut Offer) {
+        self.0.extend(offer.take().map(|_| reader));
+    }
 }
 
 fn endpoint() -> EndpointConfig {
@@ -113,13 +127,17 @@ impl Both {
     /// Brings what one has to send to the other, which runs so many steps of timers after each datagram. Returns how many
     /// those were.
     fn send(&mut self, from: usize, steps: usize) -> usize {
+        self.send_with(from, steps, &mut Nowhere)
+    }
+
+    fn send_with(&mut self, from: usize, steps: usize, sink: &mut dyn Sink) -> usize {
         let mut sent = 0;
         while self.ends[from].poll_transmit(Both::NOW, &mut self.port, TxClass::Discovery, 8).more {}
         while let Some((_, bytes)) = self.port.take() {
             sent += 1;
             let frame = Frame { source: Both::source(from), traffic: Traffic::Meta, bytes };
             let to = &mut self.ends[1 - from];
-            to.on_frame(Both::NOW, &frame, &mut Nowhere);
+            to.on_frame(Both::NOW, &frame, sink);
             (0..steps).take_while(|_| to.on_timeout(Both::NOW, 1) > 0).for_each(drop);
         }
         sent
@@ -423,6 +441,79 @@ fn many_endpoints_of_a_peer_wait_with_their_writer() {
     assert_eq!(both.known(), endpoints);
 }
 
+/// A peer that has acknowledged what it was told of a writer is sent history for its readers: it has to listen by then.
+#[test]
+fn what_is_not_handled_is_not_acknowledged_so_that_no_history_comes_too_early() {
+    const TOPICS: u32 = 40;
+    const HISTORY: usize = 3;
+    let mut both = Both::new();
+    let mut readers = Vec::new();
+    for topic in 0..TOPICS {
+        let mut endpoint = EndpointConfig { topic_name: format!("Topic{topic}"), ..endpoint() };
+        endpoint.qos.durability = DurabilityKind::TransientLocal;
+        readers.push(both.ends[1].create_reader(Both::NOW, endpoint.clone(), &mut Nowhere));
+        let writer = both.ends[0].create_writer(Both::NOW, endpoint, &mut Nowhere);
+        let sample = || NewChange { payload: Bytes::copy_from(&[0, 1, 0, 0]), ..change() };
+        (0..HISTORY).for_each(|_| _ = both.ends[0].write(Both::NOW, writer, &mut sample(), &mut Nowhere));
+    }
+    let mut came = Came(Vec::new());
+    both.send(1, usize::MAX);
+    // The reader's side has no time but for what comes, and for what it has to send.
+    both.send_with(0, 0, &mut came);
+    assert!(!both.ends[1].inbox.is_empty());
+    both.send(1, usize::MAX);
+    both.send_with(0, 0, &mut came);
+    while both.send_with(0, usize::MAX, &mut came) + both.send(1, usize::MAX) > 0
+        || both.ends[1].on_timeout(Both::NOW, usize::MAX) > 0
+    {}
+    came.0.sort();
+    let expected: Vec<ReaderIndex> = readers.iter().flat_map(|reader| [*reader; HISTORY]).collect();
+    assert_eq!(came.0, expected);
+}
+
+/// Nor is one that has much to say waited for with what others have said.
+#[test]
+fn who_has_been_handled_is_acknowledged_while_another_one_waits() {
+    let mut inbox = Inbox::default();
+    let [one, other] = [1, 2].map(|number| GuidPrefix([number; 12]));
+    for prefix in [one, other, one, other] {
+        let guid = Guid::new(prefix, EntityId::SEDP_PUBLICATIONS_WRITER);
+        inbox.take(&mut Some(change_of(guid, Bytes::new())));
+    }
+    let mut handle = || inbox.next().map(|_| inbox.has_some_of(one)).zip(Some(inbox.end_current()));
+    assert_eq!([handle(), handle()], [Some((true, None)); 2]);
+    assert_eq!(handle(), Some((true, Some(one))), "while it is handled it is not over");
+    assert_eq!(handle(), Some((false, Some(other))));
+    assert!(handle().is_none() && inbox.end_current().is_none());
+}
+
+/// A peer that comes to know many endpoints at once is greeted in steps.
+#[test]
+fn so_many_greet_in_a_step_and_the_next_ones_the_rest() {
+    const READERS: usize = 500;
+    let mut both = Both::new();
+    for _ in 0..READERS {
+        both.ends[1].create_reader(Both::NOW, endpoint(), &mut Nowhere);
+    }
+    both.settle();
+    both.ends[0].create_writer(Both::NOW, endpoint(), &mut Nowhere);
+    while both.ends[0].match_more(Both::NOW, &mut Nowhere) {}
+    both.send(0, usize::MAX);
+    let prefix = both.ends[1].config().guid_prefix;
+    let left = |both: &Both| both.ends[0].database().peer(prefix).unwrap().greetings.len();
+    let before = left(&both);
+    let datagrams = both.send(1, 0);
+    let at_once = before - left(&both);
+    assert_eq!(before, READERS);
+    assert!(at_once > 0 && at_once <= datagrams * limits::ASK_STEP, "{at_once} in {datagrams}");
+    assert!(left(&both) > 0);
+    while left(&both) > 0 {
+        let before = left(&both);
+        assert_eq!(both.ends[0].on_timeout(Both::NOW, 1), 1);
+        assert!(before - left(&both) <= limits::ASK_STEP, "{before}");
+    }
+}
+
 /// A peer that is forgotten makes room for the others.
 #[test]
 fn what_waits_for_room_comes_though_who_took_it_has_gone() {
@@ -479,7 +570,7 @@ fn a_reader_is_looked_at_once_however_many_of_its_writers_are_back() {
     let (mut both, _, reader) = with_leases(LivelinessKind::Automatic, WRITERS);
     let here = &mut both.ends[1];
     let late = Both::NOW + Duration::from_secs(2);
-    here.check_reader_liveliness(late, reader);
+    here.on_reader_liveliness_timer(late, late, reader);
     let silent = |here: &Participant| {
         here.reader(reader).unwrap().proxies.values().filter(|proxy| !proxy.alive).count()
     };
@@ -490,6 +581,95 @@ fn a_reader_is_looked_at_once_however_many_of_its_writers_are_back() {
     here.look_at_revived(late, reader);
     assert!(here.alive.revived.is_empty(), "it has been looked at");
     assert_eq!(silent(here), 0);
+}
+
+/// The readers that were told that writers fall silent, or speak again.
+fn changes_of_liveliness(participant: &mut Participant) -> Vec<bool> {
+    let events = std::iter::from_fn(|| participant.poll_event());
+    let of = |event| match event {
+        Event::LivelinessChanged { alive, .. } => Some(alive),
+        _ => None,
+    };
+    events.filter_map(of).collect()
+}
+
+/// A process that was stopped finds that a lease is over before it has received what was said meanwhile.
+#[test]
+fn writers_that_have_spoken_while_nobody_listened_are_not_silent() {
+    for speaks in [true, false] {
+        let (mut both, _, reader) = with_leases(LivelinessKind::Automatic, 3);
+        let late = Both::NOW + Duration::from_secs(3);
+        let [there, here] = &mut both.ends;
+        here.on_timeout(late, usize::MAX);
+        assert_eq!(changes_of_liveliness(here), []);
+        there.on_timeout(late, usize::MAX);
+        while there.poll_transmit(late, &mut both.port, TxClass::Discovery, 8).more {}
+        while let Some((_, bytes)) = both.port.take().filter(|_| speaks) {
+            let frame = Frame { source: Both::source(0), traffic: Traffic::Meta, bytes };
+            here.on_frame(late, &frame, &mut Nowhere);
+        }
+        // A new match is no reason to give more time to the others.
+        here.arm_reader_liveliness(reader);
+        here.on_timeout(late + Duration::from_millis(100), usize::MAX);
+        here.on_timeout(late + limits::LEASE_GRACE, usize::MAX);
+        assert_eq!(changes_of_liveliness(here), if speaks { vec![] } else { vec![false; 3] });
+        // Who looks in time needs no more of it.
+        here.on_timeout(late + Duration::from_secs(1), usize::MAX);
+        assert_eq!(changes_of_liveliness(here).len(), if speaks { 3 } else { 0 });
+    }
+}
+
+/// Nor does one of them that is heard first show that the others are.
+#[test]
+fn who_is_heard_again_ends_nothing_for_others() {
+    let (mut both, _, reader) = with_leases(LivelinessKind::Automatic, 2);
+    let late = Both::NOW + Duration::from_secs(2);
+    let here = &mut both.ends[1];
+    let silent = here.reader(reader).and_then(|reader| reader.proxies.keys().next().copied()).unwrap();
+    let proxy = here.readers.get_mut(reader.0).and_then(|reader| reader.proxies.get_mut(&silent)).unwrap();
+    (proxy.alive, proxy.heard) = (false, late);
+    here.look_at_revived(late, reader);
+    assert_eq!(changes_of_liveliness(here), [true]);
+}
+
+/// What a participant says of its writers of one kind.
+fn assertion(of: GuidPrefix, kind: u8) -> CacheChange {
+    let payload = [&[0, 1, 0, 0][..], &of.0, &[0, 0, 0, kind], &[0; 4]].concat();
+    change_of(Guid::new(of, EntityId::PARTICIPANT_MESSAGE_WRITER), Bytes::from(payload))
+}
+
+fn change_of(writer_guid: Guid, payload: Bytes) -> CacheChange {
+    CacheChange {
+        kind: ChangeKind::Alive,
+        writer_guid,
+        sequence_number: SequenceNumber::FIRST,
+        instance: None,
+        source_timestamp: None,
+        time: Both::NOW,
+        payload,
+    }
+}
+
+/// Each takes a look at all matches with the peer, unless it has just said so.
+#[test]
+fn assertions_of_one_step_cost_no_more_than_a_step_may() {
+    const WRITERS: usize = 1_000;
+    const SAID: usize = 100;
+    let (mut both, ..) = with_leases(LivelinessKind::Automatic, WRITERS);
+    let peer = both.ends[0].config().guid_prefix;
+    let here = &mut both.ends[1];
+    // Of the kind that they promise, and of the other one.
+    for (kind, at_least) in [(1, limits::INBOX_STEP), (2, 1)] {
+        let now = Both::NOW + Duration::from_millis(kind.into());
+        (0..SAID).for_each(|_| here.inbox.take(&mut Some(assertion(peer, kind))));
+        here.handle_inbox(now, limits::INBOX_STEP);
+        let handled = SAID - here.inbox.len();
+        assert!(handled >= at_least && here.compared < limits::COMPARED_STEP + WRITERS, "{handled}");
+        assert!(kind == 1 || handled * WRITERS <= here.compared, "{handled} for {}", here.compared);
+        while !here.inbox.is_empty() {
+            here.on_timeout(now, usize::MAX);
+        }
+    }
 }
 
 /// The heartbeats with which a writer says that it is alive, of what a participant sends until then.

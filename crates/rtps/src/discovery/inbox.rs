@@ -2,7 +2,8 @@
 //!
 //! Owns how much that is: what has no room stays with the proxy of its writer, which holds no more of it than of a user's,
 //! until some of what is here is handled. Filled by the receiver, emptied in steps by
-//! [`Participant::handle_inbox`](crate::participant::Participant::handle_inbox).
+//! [`Participant::handle_inbox`](crate::participant::Participant::handle_inbox). Knows of which participants there is something:
+//! what they have said is not acknowledged meanwhile.
 
 use std::collections::VecDeque;
 
@@ -15,6 +16,11 @@ use crate::reader::Offer;
 #[derive(Default)]
 pub(crate) struct Inbox {
     changes: VecDeque<CacheChange>,
+    /// How many there are of each participant that has some, by its name, with the one that is being handled. In a row that
+    /// keeps its memory: an assertion of liveliness allocates nothing.
+    counts: Vec<(GuidPrefix, usize)>,
+    /// Whose change is being handled.
+    current: Option<GuidPrefix>,
     /// Something found no room since the last time that this was asked.
     has_refused: bool,
     /// Which of the readers was the first to fill it last.
@@ -25,11 +31,30 @@ impl Inbox {
     /// Takes a change, if there is room. Apart from the samples whose way it is on.
     #[cold]
     pub fn take(&mut self, offer: &mut Offer) {
-        if self.changes.len() < limits::INBOX {
-            self.changes.extend(offer.take());
-        } else {
+        if self.changes.len() >= limits::INBOX {
             self.has_refused = true;
+            return;
         }
+        let Some(change) = offer.take() else { return };
+        let prefix = change.writer_guid.prefix;
+        match self.place_of(prefix) {
+            Ok(at) => {
+                if let Some((_, count)) = self.counts.get_mut(at) {
+                    *count = count.saturating_add(1);
+                }
+            }
+            Err(at) => self.counts.insert(at, (prefix, 1)),
+        }
+        self.changes.push_back(change);
+    }
+
+    fn place_of(&self, prefix: GuidPrefix) -> Result<usize, usize> {
+        self.counts.binary_search_by_key(&prefix, |(of, _)| *of)
+    }
+
+    /// Is something of this participant yet to be handled, or being handled?
+    pub fn has_some_of(&self, prefix: GuidPrefix) -> bool {
+        self.place_of(prefix).is_ok()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -41,13 +66,27 @@ impl Inbox {
         self.changes.len()
     }
 
+    /// The next one, which is being handled until [`Inbox::end_current`].
     pub fn next(&mut self) -> Option<CacheChange> {
-        self.changes.pop_front()
+        let change = self.changes.pop_front()?;
+        self.current = Some(change.writer_guid.prefix);
+        Some(change)
+    }
+
+    /// What was being handled, if anything, has been. Returns whose it was, if that was the last one of that participant.
+    pub fn end_current(&mut self) -> Option<GuidPrefix> {
+        let prefix = self.current.take()?;
+        let at = self.place_of(prefix).ok()?;
+        let (_, count) = self.counts.get_mut(at)?;
+        *count = count.saturating_sub(1);
+        (*count == 0).then(|| self.counts.remove(at).0)
     }
 
     /// Nothing of this participant is wanted any more.
     pub fn forget(&mut self, prefix: GuidPrefix) {
         self.changes.retain(|change| change.writer_guid.prefix != prefix);
+        self.counts.retain(|(of, _)| *of != prefix);
+        self.current = self.current.filter(|of| *of != prefix);
     }
 
     /// Does something wait elsewhere for room?

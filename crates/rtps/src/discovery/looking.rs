@@ -3,7 +3,8 @@
 //!
 //! A peer gives reason for it that is reached elsewhere, that has forgotten this side, or that announces itself while
 //! some of its writers have said nothing. Owns how far that has come. Must never end a match. Called with what peers say
-//! of themselves, and by [`Timer::Peer`] and [`Timer::Ask`] where that was too early, and by [`Timer::Look`] until all is done.
+//! of themselves, and by [`Timer::Peer`] and [`Timer::Ask`] where that was too early, and by [`Timer::Look`] until all is done,
+//! with which those go on that [greet](Participant::greet_known) a peer.
 
 use taut_base::{Duration, EntityId, Guid, GuidPrefix, Time};
 use taut_qos::DurabilityKind;
@@ -36,7 +37,7 @@ struct Changes {
 }
 
 /// Before all matches of a peer.
-fn start(prefix: GuidPrefix) -> Place {
+pub(super) fn start(prefix: GuidPrefix) -> Place {
     (Guid::new(prefix, EntityId::UNKNOWN), EntityId::UNKNOWN)
 }
 
@@ -58,6 +59,10 @@ impl Participant {
     /// A peer has said something for which all matches with it are to be gone through, and it is time for it.
     pub(crate) fn on_peer_timer(&mut self, now: Time, prefix: GuidPrefix) {
         self.look_through(now, prefix);
+        self.greet_more(now, prefix);
+    }
+
+    fn greet_more(&mut self, now: Time, prefix: GuidPrefix) {
         [true, false].into_iter().for_each(|of_writers| self.greet_known(now, prefix, of_writers));
     }
 
@@ -121,8 +126,9 @@ impl Participant {
     }
 
     /// The next step through the matches of a peer. *Cost*: [`limits::PEER_STEP`] matches that change, each O(log n) and
-    /// O(readers of the writer), and a look at [`limits::ASK_STEP`] others.
+    /// O(readers of the writer), a look at [`limits::ASK_STEP`] others, and twice as many greetings.
     pub(crate) fn look_more(&mut self, now: Time, prefix: GuidPrefix) {
+        self.greet_more(now, prefix);
         let Some(peer) = self.database.peer(prefix) else { return };
         let Looks { changes, asked } = peer.looks;
         let changes = changes.and_then(|changes| self.change_some(now, prefix, changes));

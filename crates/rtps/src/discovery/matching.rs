@@ -357,17 +357,21 @@ impl Participant {
     }
 
     /// A peer has acknowledged more of what it was told of writers, or else of readers: those that it knows now greet
-    /// theirs. *Cost*: O(log n) for each of these.
+    /// theirs. *Cost*: [`limits::ASK_STEP`] greetings, each O(log n); [`Timer::Look`] goes on.
     pub(crate) fn greet_known(&mut self, now: Time, prefix: GuidPrefix, of_writers: bool) {
         let first = Greeting {
             by_writer: of_writers,
             ..Greeting::new(SequenceNumber::ZERO, EntityId::UNKNOWN, Guid::UNKNOWN)
         };
+        let mut greeted = 0..limits::ASK_STEP;
         while let Some(peer) = self.database.peer(prefix)
             && let Some(next) = peer.greetings.range(first..).next().copied()
             && next.by_writer == of_writers
             && self.has_heard(prefix, of_writers, next.announced)
         {
+            if greeted.next().is_none() {
+                return self.timers.set(now, Timer::Look(prefix));
+            }
             if let Some(peer) = self.database.peers.get_mut(&prefix) {
                 peer.greetings.remove(&next);
             }

@@ -40,7 +40,7 @@ use crate::recent::RecentMap;
 use crate::{ReaderIndex, WriterIndex};
 
 use forgetting::Leaving;
-use looking::Looks;
+use looking::{Looks, start};
 use matches::Matches;
 use refusals::Refusals;
 
@@ -175,6 +175,11 @@ impl Database {
     /// The same behind this one.
     pub fn matches_behind(&self, local: EntityId, behind: Guid) -> impl Iterator<Item = Guid> + '_ {
         self.matches.of_local_behind(local, behind)
+    }
+
+    /// Local endpoints and those of a participant that they are matched with.
+    pub(crate) fn matches_of_peer(&self, prefix: GuidPrefix) -> impl Iterator<Item = (EntityId, Guid)> + '_ {
+        self.matches.of_peer_after(prefix, start(prefix))
     }
 
     /// Is a local endpoint matched with another one?

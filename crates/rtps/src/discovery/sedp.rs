@@ -256,13 +256,18 @@ impl Participant {
         let (mut endpoints, mut matches) = (0..count, 0..count);
         while self.match_some(now, |of| of.events.len() < most && matches.next().is_some())
             && self.events.len() < most
+            && self.compared < limits::COMPARED_STEP
             && endpoints.next().is_some()
         {
+            self.end_handling();
             let Some(change) = self.inbox.next() else { break };
             match change.writer_guid.entity {
                 EntityId::PARTICIPANT_MESSAGE_WRITER => self.on_participant_message(now, &change),
                 _ => self.on_endpoint_change(&change),
             }
+        }
+        if !self.found.is_any_left() {
+            self.end_handling();
         }
         if self.inbox.is_to_be_filled() {
             self.fill_inbox();
@@ -272,6 +277,18 @@ impl Participant {
         self.found.waits = !self.inbox.is_empty() || self.found.is_any_left() || is_used_up;
         if self.found.waits {
             self.timers.set(now, Timer::Inbox);
+        }
+    }
+
+    /// A change has been handled. If it was the last one of a participant, what that has said is acknowledged now: before, it
+    /// would take endpoints for known here that are not, and send history to readers that do not listen.
+    fn end_handling(&mut self) {
+        let Some(prefix) = self.inbox.end_current() else { return };
+        for pair in self.builtin.pairs() {
+            if let Some(reader) = self.readers.get_mut(pair.reader.0) {
+                reader.queue_owed(Guid::new(prefix, pair.remote_writer));
+                self.wake_reader(pair.reader);
+            }
         }
     }
 

@@ -7,6 +7,7 @@
 
 use taut_base::{Guid, GuidPrefix};
 
+use super::inbox::Inbox;
 use super::{Builtin, Database, Spdp};
 use crate::limits;
 use crate::message::Tx;
@@ -20,6 +21,7 @@ pub(crate) struct Outbound<'a> {
     pub spdp: &'a mut Spdp,
     pub builtin: &'a Builtin,
     pub database: &'a mut Database,
+    pub inbox: &'a Inbox,
     pub writers: &'a mut Table<Writer>,
     pub readers: &'a mut Table<Reader>,
     pub timers: &'a mut Timers,
@@ -65,11 +67,12 @@ impl Outbound<'_> {
         if is_newcomer && !to.is_empty() {
             self.spdp.write(tx, to);
         }
+        let waits = self.inbox.has_some_of(prefix);
         for pair in self.builtin.pairs() {
             let Some(reader) = self.readers.get_mut(pair.reader.0) else { continue };
             let Some(writer) = self.writers.get_mut(pair.writer.0) else { continue };
             let repeat_at = reader.repeat_at;
-            reader.send_acks_to(tx, Guid::new(prefix, pair.remote_writer), writer.patience());
+            reader.send_acks_to(tx, Guid::new(prefix, pair.remote_writer), (writer.patience(), waits));
             if reader.repeat_at != repeat_at {
                 self.timers.set(reader.repeat_at, Timer::Repeat(pair.reader));
             }

@@ -43,6 +43,8 @@ pub struct Reader {
     pub repeat_at: Time,
     /// It is in the schedule.
     pub acks_queued: bool,
+    /// Until then no writer is found silent whose lease was over before: that was noticed late.
+    pub(crate) grace_until: Time,
     reliable: bool,
     durable: bool,
     /// The last value of the count field of ACKNACK and NACK_FRAG. It belongs to the reader and outlives
@@ -64,6 +66,7 @@ impl Reader {
             local_first: false,
             repeat_at: Time::NEVER,
             acks_queued: false,
+            grace_until: Time::AT_ONCE,
             reliable: qos.reliability.kind == ReliabilityKind::Reliable,
             durable: qos.durability != DurabilityKind::Volatile,
             count: 0,
@@ -95,6 +98,15 @@ impl Reader {
             Some(_) => self.queue_ack(writer),
             None => {}
         }
+    }
+
+    /// When the first lease of those writers ends that keep their promise, and that lease.
+    pub(crate) fn first_lease(&self) -> Option<(Time, Duration)> {
+        let leases = self.proxies.values().filter(|proxy| proxy.alive).map(|proxy| {
+            let lease = proxy.liveliness.lease_duration;
+            (proxy.heard + lease, lease)
+        });
+        leases.min()
     }
 
     /// A matched writer has gone.
@@ -131,6 +143,14 @@ impl Reader {
     pub fn queue_ack(&mut self, guid: Guid) {
         if let Some(proxy) = self.proxies.get_mut(&guid) {
             add_turn(&mut self.acks, proxy);
+        }
+    }
+
+    /// A writer is told what it is owed, if anything.
+    pub(crate) fn queue_owed(&mut self, writer: Guid) {
+        let owes = |proxy: &WriterProxy| proxy.ack_due || !proxy.assemblies.is_empty();
+        if self.proxies.get(&writer).is_some_and(owes) {
+            self.queue_ack(writer);
         }
     }
 
@@ -195,14 +215,23 @@ impl Reader {
     }
 
     /// Puts the ACKNACKs and NACK_FRAGs that a built-in reader owes one writer into the message. What they ask for may
-    /// take as long as `patience` to come.
-    pub(crate) fn send_acks_to(&mut self, tx: &mut Tx<'_>, writer: Guid, patience: Duration) {
+    /// take as long as `patience` to come. If some of what has come of it `waits` to be handled they are left out, until
+    /// [`Reader::queue_owed`].
+    pub(crate) fn send_acks_to(
+        &mut self,
+        tx: &mut Tx<'_>,
+        writer: Guid,
+        (patience, waits): (Duration, bool),
+    ) {
         if let Some(at) = self.acks.iter().position(|guid| *guid == writer) {
             self.acks.remove(at);
             if let Some(proxy) = self.proxies.get_mut(&writer) {
                 proxy.be_patient(patience);
+                proxy.has_turn = false;
             }
-            self.write_acks(tx, writer);
+            if !waits {
+                self.write_acks(tx, writer);
+            }
         }
     }
 
