@@ -349,8 +349,18 @@ impl Executor {
         if has_more {
             self.tell_driver(door, blocked);
         }
-        if has_left && door.is_watched_beside(own) {
+        if has_left {
+            self.tell_of_left(door, taken, own);
+        }
+    }
+
+    /// Who waits at the door has heard of it when it was written, and found no room in the cache.
+    #[inline]
+    fn tell_of_left(&self, door: &Door, taken: bool, own: usize) {
+        if door.is_watched_beside(own) {
             self.tell_others(door);
+        } else if taken && self.inner.doors.has_parked() {
+            door.wake();
         }
     }
 

@@ -122,7 +122,7 @@ pub struct Stats {
     pub waits: u64,
     /// Writes that were left to the holder of the token.
     pub queued_writes: u64,
-    /// How often a sleeping driver was woken.
+    /// How often another thread has called whoever drives, which wakes that one if it sleeps.
     pub kicks: u64,
     /// How often a timer was to wake one in time for something that others had left it since.
     pub reminders: u64,

@@ -52,16 +52,22 @@ unsafe impl lock_api::RawMutexFair for RawMutex {
 mod tests {
     use std::panic::AssertUnwindSafe;
     use std::sync::atomic::Ordering;
+    use std::time::{Duration, Instant};
 
     use rustix::thread::futex::WAITERS;
 
     use crate::{Mutex, MutexGuard};
 
-    /// Waits until a thread waits in the kernel.
-    fn await_waiter<T>(mutex: &Mutex<T>) {
+    /// Does a thread wait in the kernel?
+    fn has_waiter<T>(mutex: &Mutex<T>) -> bool {
         // SAFETY: it is only looked at.
         let word = &unsafe { mutex.raw() }.0.0;
-        while word.load(Ordering::SeqCst) & WAITERS == 0 {
+        word.load(Ordering::SeqCst) & WAITERS != 0
+    }
+
+    /// Waits until one does.
+    fn await_waiter<T>(mutex: &Mutex<T>) {
+        while !has_waiter(mutex) {
             std::thread::yield_now();
         }
     }
@@ -101,6 +107,49 @@ mod tests {
             held.push("who gives way");
         });
         assert_eq!(order.into_inner(), ["who waits", "who gives way"]);
+    }
+
+    /// Has the calling thread run under SCHED_DEADLINE. `false` without the privilege.
+    fn run_in_each(period: Duration) -> bool {
+        let period = period.as_nanos() as u64;
+        let attributes = libc::sched_attr {
+            size: size_of::<libc::sched_attr>() as u32,
+            sched_policy: libc::SCHED_DEADLINE as u32,
+            sched_flags: libc::SCHED_FLAG_RESET_ON_FORK as u64,
+            sched_nice: 0,
+            sched_priority: 0,
+            sched_runtime: period / 100,
+            sched_deadline: period,
+            sched_period: period,
+        };
+        // SAFETY: of the calling thread, without flags; the attributes outlive the call and say how long they are.
+        unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) == 0 }
+    }
+
+    /// It has none of the processor in the rest of a period in which it gives a turn away.
+    #[test]
+    fn who_has_a_deadline_waits_in_the_kernel_at_once() {
+        const PERIOD: Duration = Duration::from_secs(2);
+        let mutex = Mutex::new(());
+        let waited = std::thread::scope(|scope| {
+            let held = mutex.lock();
+            let waiter = scope.spawn(|| {
+                run_in_each(PERIOD).then(|| {
+                    let begun = Instant::now();
+                    drop(mutex.lock());
+                    begun.elapsed()
+                })
+            });
+            while !waiter.is_finished() && !has_waiter(&mutex) {
+                std::thread::yield_now();
+            }
+            drop(held);
+            waiter.join().unwrap()
+        });
+        match waited {
+            None => println!("not tested: no privilege for SCHED_DEADLINE"),
+            Some(waited) => assert!(waited < PERIOD, "{waited:?}"),
+        }
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub fn has_fixed_priority() -> bool {
 }
 
 /// The policy of the calling thread.
-fn policy() -> libc::c_int {
+pub(crate) fn policy() -> libc::c_int {
     /// The thread that calls.
     const THIS_THREAD: libc::pid_t = 0;
     // By number: musl's function of the name refuses to answer for threads, and what glibc's for threads has learnt once it

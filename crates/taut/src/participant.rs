@@ -147,8 +147,10 @@ impl DomainParticipant {
         self.executor.begin_latency_report();
     }
 
-    /// The last 256 steps before something had run for longer than [`Config::flight_recorder_step`], the last time;
-    /// `None` if nothing has. It is made at most once a second, and told in the log if none was to be made in the minute before.
+    /// The last 256 steps before the last time that there was cause to keep them ([`crate::RecordCause`]): something had run for
+    /// longer than [`Config::flight_recorder_step`], a deadline was missed, or a sample took longer than its writer's
+    /// LATENCY_BUDGET. `None` if there was none. It is made at most once a second, and told in the log if none was to be made in
+    /// the minute before.
     pub fn flight_record(&self) -> Option<FlightRecord> {
         self.executor.flight_record().map(Arc::unwrap_or_clone)
     }

@@ -17,8 +17,8 @@ use crate::untyped_reader::UntypedReader;
 ///
 /// It ends where it would wait within a listener, whose thread would have to bring
 /// what it waits for, and in the child of a fork, and says so in the log; it never does elsewhere. A waker that polls its task
-/// there and then does so on that thread, too: the task may take and write, and is refused to wait by another call
-/// (`PreconditionNotMet`).
+/// there and then does so on that thread, too: the task may take and write, and is refused (`PreconditionNotMet`) to wait by
+/// another call, and to write by a writer whose call it is that runs it.
 pub struct Samples<'a, T> {
     reader: &'a DataReader<T>,
     waits: Waits,

@@ -1,9 +1,9 @@
 //! A writer without its type: the same code for all types, once in a program.
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::sync::Arc;
 
-use taut_base::{Duration, Guid, InstanceHandle, Result, Time};
+use taut_base::{Duration, Error, Guid, InstanceHandle, Result, Time};
 use taut_cdr::{KeyHasher, Representation};
 use taut_dcps::{Endpoint, Entity};
 use taut_exec::{
@@ -39,6 +39,8 @@ pub(crate) struct UntypedWriter {
     /// What a KEEP_LAST writer does.
     keep_last: Patience,
     pub tools: RefCell<Tools>,
+    /// Loans that a task has dropped which was run within a call of the writer's: they go back with the next one that is lent.
+    dropped: RefCell<Vec<Memory>>,
 }
 
 /// What only the writer's thread works with.
@@ -47,6 +49,15 @@ pub(crate) struct Tools {
     pub hasher: KeyHasher,
     pub outlet: Outlet,
     pub instances: Instances,
+}
+
+#[cold]
+fn is_in_a_call() -> Error {
+    Error::PreconditionNotMet(
+        "this writer is in a call on this thread, which runs the caller by its waker or listener: write once that is over, \
+         or by another writer"
+            .into(),
+    )
 }
 
 /// Who asks for it is to know that nothing outlives the writer.
@@ -90,7 +101,16 @@ impl UntypedWriter {
             && qos.durability != DurabilityKind::Volatile
             && qos.resource_limits.max_samples.is_some();
         let keep_last = if is_within { Patience::KeepLastWithin } else { Patience::KeepLast };
-        Ok(UntypedWriter { executor, index, guid, qos, representation, keep_last, tools })
+        Ok(UntypedWriter {
+            executor,
+            index,
+            guid,
+            qos,
+            representation,
+            keep_last,
+            tools,
+            dropped: RefCell::default(),
+        })
     }
 
     pub fn patience(&self, may_wait: bool) -> Patience {
@@ -100,13 +120,25 @@ impl UntypedWriter {
         }
     }
 
+    /// What a call of the writer works with.
+    ///
+    /// *Errors*: [`Error::PreconditionNotMet`] within another call: one that drives runs the tasks of wakers.
+    #[inline]
+    pub fn tools(&self) -> Result<RefMut<'_, Tools>> {
+        self.tools.try_borrow_mut().map_err(|_| is_in_a_call())
+    }
+
     pub fn lend(&self, len: usize) -> Result<Memory> {
-        let Tools { pool, outlet, .. } = &mut *self.tools.borrow_mut();
+        let Tools { pool, outlet, .. } = &mut *self.tools()?;
+        self.dropped.borrow_mut().drain(..).for_each(|memory| outlet.take_back(memory));
         self.executor.lend(outlet, pool, len)
     }
 
     pub fn take_back(&self, memory: Memory) {
-        self.tools.borrow_mut().outlet.take_back(memory);
+        match self.tools.try_borrow_mut() {
+            Ok(mut tools) => tools.outlet.take_back(memory),
+            Err(_) => self.dropped.borrow_mut().push(memory),
+        }
     }
 
     /// Registers an instance whose end has this payload; one that has none is the only one.
@@ -114,7 +146,7 @@ impl UntypedWriter {
         if key.is_empty() {
             return Ok(Named { instance, is_new: false });
         }
-        let is_new = self.tools.borrow_mut().instances.register(instance, |to| {
+        let is_new = self.tools()?.instances.register(instance, |to| {
             *to = key;
             Ok(())
         })?;
@@ -124,7 +156,7 @@ impl UntypedWriter {
     pub fn publish_loan(&self, named: Named, memory: Memory, len: usize, moment: Moment) -> Result<()> {
         self.executor.may_use()?;
         let call = &mut Call::new(ChangeKind::Alive, named.instance, moment, self.patience(true));
-        let Tools { pool, outlet, instances, .. } = &mut *self.tools.borrow_mut();
+        let Tools { pool, outlet, instances, .. } = &mut *self.tools()?;
         let written = self.executor.publish(outlet, call, &mut Payload::of(pool, memory, len));
         if !instances.is_empty() {
             instances.end_write(named, ChangeKind::Alive, written.is_ok());
@@ -141,7 +173,7 @@ impl UntypedWriter {
     }
 
     pub fn wait_for_acknowledgments(&self, timeout: Duration) -> Result<()> {
-        self.executor.wait_for_acknowledgments(&mut self.tools.borrow_mut().outlet, timeout)
+        self.executor.wait_for_acknowledgments(&mut self.tools()?.outlet, timeout)
     }
 
     pub fn status<S: Default>(&self, take: impl FnOnce(&mut taut_dcps::DataWriter) -> S) -> S {

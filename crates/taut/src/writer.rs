@@ -47,7 +47,7 @@ impl<T: DdsType> DataWriter<T> {
     /// writer that holds no more than the last sample of each, or beyond the limits of a durable KEEP_ALL writer without a
     /// LIFESPAN, whose samples never go; [`Error::BadParameter`] for a value its type
     /// forbids, and for more than 1 GiB, serialized; [`Error::PreconditionNotMet`] where it would have to wait within a listener,
-    /// and in the child of a fork.
+    /// within another call of this writer's, which may run a task by its waker, and in the child of a fork.
     pub fn write(&self, sample: &T) -> Result<()> {
         self.publish(ChangeKind::Alive, sample, Moment::now(), true)
     }
@@ -119,13 +119,13 @@ impl<T: DdsType> DataWriter<T> {
 
     /// Registers the instance of a sample, by the name that it has in this writer's changes.
     pub(crate) fn name(&self, sample: &T) -> Result<Named> {
-        let Tools { hasher, instances, .. } = &mut *self.untyped.tools.borrow_mut();
+        let Tools { hasher, instances, .. } = &mut *self.untyped.tools()?;
         self.register(hasher, instances, sample)
     }
 
     /// The same for one that is written later, with what is to be sent when it ends.
     pub(crate) fn name_later(&self, sample: &T) -> Result<(InstanceHandle, Vec<u8>)> {
-        let (hasher, mut key) = (&mut self.untyped.tools.borrow_mut().hasher, Vec::new());
+        let (hasher, mut key) = (&mut self.untyped.tools()?.hasher, Vec::new());
         let instance = hasher.hash(sample, self.untyped.representation).map_err(refused::<T>)?;
         if T::HAS_KEY {
             taut_cdr::key_to_payload(sample, self.untyped.representation, &mut key).map_err(refused::<T>)?;
@@ -147,7 +147,7 @@ impl<T: DdsType> DataWriter<T> {
             return Err(Error::PreconditionNotMet(text));
         }
         self.untyped.executor.may_use()?;
-        let Tools { pool, hasher, outlet, instances } = &mut *self.untyped.tools.borrow_mut();
+        let Tools { pool, hasher, outlet, instances } = &mut *self.untyped.tools()?;
         let named = match kind {
             ChangeKind::Alive | ChangeKind::NotAliveDisposed => self.register(hasher, instances, sample)?,
             _ => {
@@ -278,7 +278,8 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     /// The reliable readers that do not have all that was written, furthest behind first: who holds a KEEP_ALL
-    /// writer back, and who may lose samples of a KEEP_LAST one. Empty when all have all.
+    /// writer back, and who may lose samples of a KEEP_LAST one. Empty when all have all, and within another call of this
+    /// writer's that runs the caller.
     ///
     /// *Cost*: the participant's token and a look at each reader, so not for each write.
     ///
@@ -300,7 +301,8 @@ impl<T: DdsType> DataWriter<T> {
     /// # }
     /// ```
     pub fn slow_readers(&self) -> Vec<SlowReader> {
-        self.untyped.executor.slow_readers(&self.untyped.tools.borrow().outlet)
+        let tools = self.untyped.tools.try_borrow();
+        tools.map(|tools| self.untyped.executor.slow_readers(&tools.outlet)).unwrap_or_default()
     }
 
     /// SLOW_READER: writes that gave up after `max_blocking_time`; its changes count from 0 again.
@@ -327,8 +329,8 @@ impl<T: DdsType> DataWriter<T> {
     pub fn offered_deadline_missed_status(&self) -> OfferedDeadlineMissedStatus {
         let mut status = self.untyped.status(|writer| writer.offered_deadline_missed.take());
         let handle = &mut status.last_instance_handle;
-        let tools = self.untyped.tools.borrow();
-        let named = match tools.instances.key(*handle) {
+        let tools = self.untyped.tools.try_borrow();
+        let named = match tools.as_ref().ok().and_then(|tools| tools.instances.key(*handle)) {
             Some(key) => handle_of::<T>(key, true),
             None => (!T::HAS_KEY && status.total_count > 0).then_some(ONLY_INSTANCE),
         };
@@ -398,6 +400,22 @@ mod tests {
         buffer.clear();
         pool.give_back(buffer);
         unused
+    }
+
+    /// By a task that is run there.
+    #[test]
+    fn a_loan_that_is_dropped_within_a_call_is_lent_again() {
+        let config = Config { domain_id: 84, interfaces: vec!["lo".into()], ..Config::default() };
+        let topic = DomainParticipant::with_config(&config).unwrap().topic::<Image>("Dropped").unwrap();
+        let writer = topic.writer(Qos::default()).unwrap();
+        let lend = || writer.loan_bytes(4_000);
+        let loan = lend().unwrap();
+        let memory = loan.as_ptr();
+        let call = writer.untyped.tools.borrow_mut();
+        assert!(matches!(lend(), Err(Error::PreconditionNotMet(_))));
+        drop(loan);
+        drop(call);
+        assert_eq!(lend().unwrap().as_ptr(), memory);
     }
 
     #[test]

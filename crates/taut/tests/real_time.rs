@@ -19,8 +19,8 @@ struct Count {
     n: u32,
 }
 
-fn config() -> Config {
-    Config { domain_id: 86, interfaces: vec!["lo".into()], local: false, ..Config::default() }
+fn config(domain_id: u32) -> Config {
+    Config { domain_id, interfaces: vec!["lo".into()], local: false, ..Config::default() }
 }
 
 /// What the kernel says of each thread of this process that is called `taut`.
@@ -37,7 +37,7 @@ fn stat(line: &str) -> Vec<&str> {
 
 #[test]
 fn the_driver_gets_what_it_asks_for_or_says_how_to_get_it() {
-    let wanted = Config { driver_priority: 7, driver_cpus: vec![0], ..config() };
+    let wanted = Config { driver_priority: 7, driver_cpus: vec![0], ..config(201) };
     match DomainParticipant::with_config(&wanted) {
         Ok(_participant) => {
             // rt_priority and policy, fields 40 and 41; SCHED_FIFO is 1.
@@ -55,7 +55,7 @@ fn the_driver_gets_what_it_asks_for_or_says_how_to_get_it() {
 fn the_driver_gets_its_deadline_or_says_how_to_get_it() {
     let [runtime, period] = [200, 1_000].map(Duration::from_micros);
     let times = DeadlineScheduling { runtime, deadline: period, period };
-    let wanted = Config { driver_deadline: Some(times), ..config() };
+    let wanted = Config { driver_deadline: Some(times), ..config(202) };
     let pinned = Config { driver_cpus: vec![0], ..wanted.clone() };
     let refused = DomainParticipant::with_config(&pinned).err().unwrap().to_string();
     assert!(refused.contains("a thread with a deadline runs on all processors"), "{refused}");
@@ -101,8 +101,8 @@ fn the_process_without_the_privilege() {
     let ms = Duration::from_millis(1);
     let times = DeadlineScheduling { runtime: Duration::from_micros(200), deadline: ms, period: ms };
     for (wanted, words) in [
-        (Config { driver_priority: 7, ..config() }, ["SCHED_FIFO 7", "ulimit -r 7", "CAP_SYS_NICE"]),
-        (Config { driver_deadline: Some(times), ..config() }, ["SCHED_DEADLINE", "200µs", "CAP_SYS_NICE"]),
+        (Config { driver_priority: 7, ..config(203) }, ["SCHED_FIFO 7", "ulimit -r 7", "CAP_SYS_NICE"]),
+        (Config { driver_deadline: Some(times), ..config(203) }, ["SCHED_DEADLINE", "200µs", "CAP_SYS_NICE"]),
     ] {
         match DomainParticipant::with_config(&wanted).err() {
             Some(Error::Error(text)) => {
@@ -115,7 +115,7 @@ fn the_process_without_the_privilege() {
             assert!(Instant::now() < until, "its thread does not end");
         }
     }
-    let _participant = DomainParticipant::with_config(&config()).unwrap();
+    let _participant = DomainParticipant::with_config(&config(203)).unwrap();
     println!("refused");
 }
 
@@ -144,19 +144,21 @@ fn what_cannot_be_is_refused() {
         Some(Error::BadParameter(text)) => text,
         other => panic!("{other:?}"),
     };
-    assert!(refused(Config { driver_cpus: vec![1 << 20], ..config() }).contains("1048576 is no processor"));
-    assert!(refused(Config { driver_priority: 100, ..config() }).contains("1 to 99"));
+    assert!(
+        refused(Config { driver_cpus: vec![1 << 20], ..config(204) }).contains("1048576 is no processor")
+    );
+    assert!(refused(Config { driver_priority: 100, ..config(204) }).contains("1 to 99"));
     let ms = Duration::from_millis(1);
     let times = DeadlineScheduling { runtime: ms, deadline: ms, period: ms };
-    let both = Config { driver_priority: 7, driver_deadline: Some(times), ..config() };
+    let both = Config { driver_priority: 7, driver_deadline: Some(times), ..config(204) };
     assert!(refused(both).contains("either a priority or a deadline"));
     let longer = Some(DeadlineScheduling { runtime: ms.times(2), ..times });
-    assert!(refused(Config { driver_deadline: longer, ..config() }).contains("runtime <= deadline"));
-    let inline = Config { driver_priority: 7, driver: Driver::Inline, ..config() };
+    assert!(refused(Config { driver_deadline: longer, ..config(204) }).contains("runtime <= deadline"));
+    let inline = Config { driver_priority: 7, driver: Driver::Inline, ..config(204) };
     assert!(refused(inline).contains("has no thread"));
     // A processor that there could be and is not, by itself and beside one that is.
     for cpus in [vec![1_000], vec![0, 1_000]] {
-        match DomainParticipant::with_config(&Config { driver_cpus: cpus, ..config() }).err() {
+        match DomainParticipant::with_config(&Config { driver_cpus: cpus, ..config(204) }).err() {
             Some(Error::Error(text)) => assert!(text.contains("Cpus_allowed_list"), "{text}"),
             other => panic!("{other:?}"),
         }
@@ -166,8 +168,8 @@ fn what_cannot_be_is_refused() {
 #[test]
 fn where_the_time_goes() {
     let (out, inward) = (
-        DomainParticipant::with_config(&config()).unwrap(),
-        DomainParticipant::with_config(&config()).unwrap(),
+        DomainParticipant::with_config(&config(205)).unwrap(),
+        DomainParticipant::with_config(&config(205)).unwrap(),
     );
     let qos = Qos::default().reliable().keep_all();
     let writer = out.topic::<Count>("Time").unwrap().writer(qos.clone()).unwrap();
@@ -197,7 +199,7 @@ fn where_the_time_goes() {
 #[test]
 fn a_listener_that_takes_its_time_is_in_the_flight_record() {
     const SLEEP: std::time::Duration = std::time::Duration::from_millis(60);
-    let patient = Config { flight_recorder_step: Duration::from_millis(50), ..config() };
+    let patient = Config { flight_recorder_step: Duration::from_millis(50), ..config(206) };
     let participant = DomainParticipant::with_config(&patient).unwrap();
     let topic = participant.topic::<Count>("Slow").unwrap();
     let reader = topic.reader(Qos::default().reliable()).unwrap();
@@ -206,7 +208,7 @@ fn a_listener_that_takes_its_time_is_in_the_flight_record() {
         std::thread::sleep(SLEEP);
         heard.send(sample.data.unwrap().n).unwrap();
     });
-    let other = DomainParticipant::with_config(&config()).unwrap();
+    let other = DomainParticipant::with_config(&config(206)).unwrap();
     let writer = other.topic::<Count>("Slow").unwrap().writer(Qos::default().reliable()).unwrap();
     writer.wait_matched(LIMIT).unwrap();
     // No step takes so long, unless the machine stands still: then it is that step's record, and the next may be missing.
@@ -246,7 +248,7 @@ fn a_listener_that_takes_its_time_is_in_the_flight_record() {
 #[test]
 fn a_listener_that_takes_longer_than_a_short_limit_is_in_the_flight_record() {
     const TAKES: std::time::Duration = std::time::Duration::from_micros(60);
-    let strict = Config { flight_recorder_step: Duration::from_micros(50), ..config() };
+    let strict = Config { flight_recorder_step: Duration::from_micros(50), ..config(207) };
     let participant = DomainParticipant::with_config(&strict).unwrap();
     let topic = participant.topic::<Count>("Short").unwrap();
     let (reader, writer) = (topic.reader(Qos::default()).unwrap(), topic.writer(Qos::default()).unwrap());
@@ -274,8 +276,8 @@ fn a_sample_that_took_longer_than_its_budget_makes_a_flight_record() {
     const BUDGET: Duration = Duration::from_millis(5);
     let qos = Qos::default().reliable().keep_all().latency_budget(BUDGET).transport_priority(1);
     let (out, inward) = (
-        DomainParticipant::with_config(&config()).unwrap(),
-        DomainParticipant::with_config(&config()).unwrap(),
+        DomainParticipant::with_config(&config(208)).unwrap(),
+        DomainParticipant::with_config(&config(208)).unwrap(),
     );
     let writer = out.topic::<Count>("Late").unwrap().writer(qos.clone()).unwrap();
     let reader = inward.topic::<Count>("Late").unwrap().reader(qos).unwrap();

@@ -1,7 +1,9 @@
 //! Who drives when nobody seems to have to: users who wait without a wait, a writer that goes while its reader waits,
 //! lanes that come while the driver sleeps, code of the user's that panics where it is called.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::mpsc;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
@@ -235,6 +237,44 @@ fn a_task_that_its_waker_runs_is_refused_to_wait_for_itself() {
         assert!(matches!(waited, Err(Error::PreconditionNotMet(_))), "{driver:?}: {waited:?}");
         assert!(!ends, "{driver:?}: the stream ends");
     }
+}
+
+thread_local! {
+    /// What the tasks of a thread write by.
+    static SHARED: RefCell<Option<Rc<DataWriter<Number>>>> = const { RefCell::new(None) };
+}
+
+/// A waker that has a task of its thread write there and then.
+struct Writes(mpsc::Sender<Result<(), Error>>);
+
+impl Wake for Writes {
+    fn wake(self: Arc<Self>) {
+        let writer = SHARED.with_borrow(Clone::clone).unwrap();
+        let _ = self.0.send(writer.write(&Number { value: 2 }));
+    }
+}
+
+/// Nobody else drives: its reader hears within the call.
+#[test]
+fn a_task_that_its_waker_runs_within_a_call_of_a_writer_is_refused_to_write_by_it() {
+    let one = DomainParticipant::with_config(&Config { driver: Driver::Inline, ..apart(191) }).unwrap();
+    let (writer, reader) = (Rc::new(writer(&one, "Within")), reader(&one, "Within"));
+    SHARED.set(Some(Rc::clone(&writer)));
+    let (writes, wrote) = mpsc::channel();
+    let mut samples = reader.samples();
+    let waker = Waker::from(Arc::new(Writes(writes)));
+    assert!(std::pin::Pin::new(&mut samples).poll_next(&mut Context::from_waker(&waker)).is_pending());
+    writer.write(&Number { value: 1 }).unwrap();
+    let refused = wrote.try_recv().unwrap();
+    assert!(
+        matches!(&refused, Err(Error::PreconditionNotMet(text)) if text.contains("is in a call")),
+        "{refused:?}"
+    );
+    waker.wake();
+    assert_eq!(wrote.try_recv().unwrap(), Ok(()), "that call is over");
+    let values = std::iter::from_fn(|| reader.take_next().unwrap()).map(|sample| sample.data.unwrap().value);
+    assert_eq!(values.collect::<Vec<_>>(), [1, 2]);
+    SHARED.take();
 }
 
 #[test]

@@ -15,6 +15,10 @@ mod driver {
     pub(crate) mod news;
     pub(crate) mod role;
 }
+#[path = "../../src/lanes"]
+mod lanes {
+    pub(crate) mod matched;
+}
 mod sync;
 #[path = "../../../lock/src/word.rs"]
 mod word;
@@ -24,6 +28,7 @@ mod write {
     pub(crate) mod left;
 }
 
+mod followed_matches;
 mod held_samples;
 mod inheriting_lock;
 mod kernel;

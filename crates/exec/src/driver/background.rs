@@ -258,6 +258,18 @@ mod tests {
         assert_eq!(pauses(true), [1; 5]);
     }
 
+    /// Beside a user who hardly sleeps and goes just after a look: the next one finds that the role has moved.
+    #[test]
+    fn nobody_drives_for_no_longer_than_is_said() {
+        let mut pause = Pause::default();
+        let lasts = || match pause.next(false, BUSY, NEVER) {
+            (time, may_be_late) => time + SLACK * u32::from(may_be_late),
+        };
+        let last: Vec<_> = std::iter::repeat_with(lasts).take(20).collect();
+        let longest = last.windows(2).map(|two| two.iter().sum::<Duration>()).max();
+        assert_eq!(longest, Some(Duration::from_millis(24)), "as in docs/real-time.md, \"Who drives\"");
+    }
+
     #[test]
     fn a_look_comes_when_something_is_due() {
         let mut pause = Pause::default();

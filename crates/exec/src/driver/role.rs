@@ -9,7 +9,8 @@ use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 /// How often the background thread looks whether a user who has stopped waiting comes back: at first,
 /// and, doubled with each look that finds the user active, at most; where somebody listens, always as at first. It takes over
-/// after a look that finds nothing moved, so nobody drives for at most twice this, and past a timer that is due for the first of the two.
+/// after a look that finds nothing moved, so nobody drives for at most twice this and what both looks may be late, and past a
+/// timer that is due for the first of the two.
 /// Lower disturbs a busy user (each look costs a change of threads), higher lets arriving data wait longer.
 pub(crate) const GRACE: (std::time::Duration, std::time::Duration) =
     (std::time::Duration::from_millis(1), std::time::Duration::from_millis(8));

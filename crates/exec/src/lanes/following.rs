@@ -1,11 +1,8 @@
 //! What the protocol has matched is followed: lanes are offered, begun and left, by whoever drives or by who has made an end.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
 use taut_base::{Duration, Time};
 use taut_dcps::Match;
-use taut_lock::{Mutex, MutexGuard};
+use taut_lock::MutexGuard;
 
 use crate::clock::monotonic_now;
 use crate::core::Core;
@@ -15,58 +12,6 @@ use crate::executor::Inner;
 /// How long one who makes an end follows what has matched. Lower and the first samples between two ends of a participant that
 /// has many go through the protocol, higher and who makes an end does for longer what whoever drives could do.
 const OWN: Duration = Duration::from_millis(2);
-
-/// What the protocol has matched, and nobody has followed yet.
-#[derive(Default)]
-pub(crate) struct Matched {
-    left: Mutex<VecDeque<Match>>,
-    count: AtomicUsize,
-    /// Held by the thread that follows it: one at a time, as a match may be followed by its end.
-    following: Mutex<()>,
-    /// One does, and looks after that whether there is more.
-    is_followed: AtomicBool,
-}
-
-/// While it lives the calling thread follows what has matched.
-struct Following<'a> {
-    matched: &'a Matched,
-    _lock: MutexGuard<'a, ()>,
-}
-
-impl Drop for Following<'_> {
-    fn drop(&mut self) {
-        self.matched.is_followed.store(false, Ordering::SeqCst);
-    }
-}
-
-impl Matched {
-    /// Is there something to follow, and nobody who does? A thread of the user that follows may be kept from its processor by a
-    /// driver that waits for it.
-    #[inline]
-    pub fn is_any_left(&self) -> bool {
-        self.count.load(Ordering::SeqCst) > 0 && !self.is_followed.load(Ordering::SeqCst)
-    }
-
-    /// Not from within, and not beside another thread, which goes on.
-    fn follow(&self) -> Option<Following<'_>> {
-        let lock = self.following.try_lock()?;
-        self.is_followed.store(true, Ordering::SeqCst);
-        Some(Following { matched: self, _lock: lock })
-    }
-
-    fn leave(&self, matches: impl Iterator<Item = Match>) {
-        let mut left = self.left.lock();
-        left.extend(matches);
-        self.count.store(left.len(), Ordering::SeqCst);
-    }
-
-    fn next_left(&self) -> Option<Match> {
-        let mut left = self.left.lock();
-        let next = left.pop_front();
-        self.count.store(left.len(), Ordering::SeqCst);
-        next
-    }
-}
 
 impl Inner {
     /// Leaves what the protocol has matched to whoever drives: whoever has found it may be about to write, and what follows

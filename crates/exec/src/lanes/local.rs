@@ -21,7 +21,7 @@ use taut_rtps::WriterIndex;
 
 use crate::core::Core;
 use crate::executor::Inner;
-use crate::lanes::following::Matched;
+use crate::lanes::matched::Matched;
 use crate::lanes::neighbours::{HOST_PROPERTY, Neighbour};
 use crate::lanes::pairs::{PAIRS, Pair, Stage};
 use crate::lanes::path::Who;
@@ -72,7 +72,7 @@ pub(crate) fn why_refused(reason: u8) -> String {
 pub(crate) struct Joins {
     /// Where the lanes of its writers lead.
     routes: Mutex<BTreeMap<WriterIndex, Arc<Route>>>,
-    pub matched: Matched,
+    pub matched: Matched<Match>,
 }
 
 impl Joins {

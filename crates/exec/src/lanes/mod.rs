@@ -5,6 +5,7 @@ pub(crate) mod ends;
 pub(crate) mod following;
 pub(crate) mod greeting;
 pub(crate) mod local;
+pub(crate) mod matched;
 pub(crate) mod neighbours;
 #[cfg(test)]
 mod neighbours_tests;

@@ -88,10 +88,16 @@ fn check_driver(config: &Config) -> Result<()> {
         )));
     }
     // Nor does it end its share of a period by itself.
-    if config.driver == Driver::Polling {
+    let (why, instead) = match (config.driver, config.dpdk_device.is_empty()) {
+        // Its device wakes nobody.
+        (_, false) => ("dpdk_device", "leave driver_deadline out"),
+        (Driver::Polling, true) => ("driver = polling", "use driver = threaded"),
+        _ => ("", ""),
+    };
+    if !why.is_empty() {
         return Err(Error::BadParameter(format!(
-            "driver_deadline and driver = polling: a driver that never sleeps uses up the {runtime} of each period, and is \
-             stopped for the rest of it whatever comes; use driver = threaded, or driver_priority"
+            "driver_deadline and {why}: a driver that never sleeps uses up the {runtime} of each period, and is stopped for the \
+             rest of it whatever comes; {instead}, or use driver_priority"
         )));
     }
     if config.driver_priority > 0 {
@@ -352,6 +358,8 @@ mod tests {
         assert!(text.contains("a look for a sample lasts up to 400"), "{text}");
         let text = refused(&[deadline, ("TAUT_DRIVER", "polling")]);
         assert!(text.contains("driver = polling: a driver that never sleeps"), "{text}");
+        let text = refused(&[deadline, ("TAUT_DPDK_DEVICE", "net_null0")]);
+        assert!(text.contains("dpdk_device: a driver that never sleeps"), "{text}");
         let enough = [("TAUT_DRIVER_DEADLINE", "401us/1ms/1ms"), ("TAUT_WAKE_AHEAD", "100us")];
         let file = File::new("enough", "");
         load(Some(&file.0), &environment(&enough)).unwrap();

@@ -368,7 +368,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "driver_deadline",
         allowed: "three times of `2us` or more, as `200us/1ms/1ms`, no part above the next; empty for none",
-        meaning: "SCHED_DEADLINE for the driver's thread, as runtime/deadline/period: whatever else runs, it gets so much time within the deadline, once in each period. Not with `driver_priority`, `driver_cpus` or a driver that polls. Needs CAP_SYS_NICE.",
+        meaning: "SCHED_DEADLINE for the driver's thread, as runtime/deadline/period: whatever else runs, it gets so much time within the deadline, once in each period. Not with `driver_priority`, `driver_cpus` or a driver that polls, as one with `dpdk_device` does. Needs CAP_SYS_NICE.",
         set: Set::One(|config, text| {
             config.driver_deadline = if text.is_empty() { None } else { Some(times(text)?) };
             Some(())
