@@ -314,11 +314,9 @@ impl Server {
             self.undertaker.close(client.peer.uid, others);
             return Err(End::Hostile("a descriptor that is no socket of UDP".into()));
         }
+        self.paces.count(client.peer.uid, now);
         let shown = match take.layer {
-            Mode::L3 => {
-                self.paces.count(client.peer.uid, now);
-                self.shown(passed)
-            }
+            Mode::L3 => self.shown(passed),
             Mode::L2 => self.is_here(client).map(|()| Vec::new()),
         };
         let admitted = shown.and_then(|proofs| Ok((self.admit(client, take, &proofs)?, proofs)));
