@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use taut_port_xdp::netd::{Connection, Granted, Layout, Message, Peer, UdpSocket, pass_rights, udp_socket};
-use taut_xdp::{Error, Handover, Link, Membership, Mode, Program};
+use taut_xdp::{Error, Handover, Interface, Link, Membership, Mode};
 
 use crate::ends::{Change, redirect};
+use crate::interfaces::Addresses;
 use crate::sockets::{Sockets, UdpEnd, find_at};
 
 /// How long who has connected may take to say what it wants: it says so at once. Longer and a program that does nothing
@@ -49,8 +50,8 @@ pub(crate) struct Share {
     pub proofs: Vec<Proof>,
     /// Where it receives.
     pub ends: Vec<SocketAddr>,
-    /// Where it was told that it receives: there and at the ends whose addresses have left the interface since then.
-    pub told: Vec<SocketAddr>,
+    /// Where it wants to.
+    pub wanted: Vec<SocketAddr>,
     /// Without IP the interface takes what is sent to the groups for as long as this is there; over IP its sockets see to
     /// that.
     pub _groups: Option<Membership>,
@@ -69,9 +70,24 @@ impl Share {
         self.proofs.iter().try_for_each(|proof| proof.holds(sockets))
     }
 
-    /// Has it receive at these ends and at no others. Returns why not, where it could not be done.
-    pub fn redirect(&mut self, program: &Program, wanted: &[SocketAddr]) -> Option<String> {
-        let (ends, why) = redirect(&self.queues, &self.ends, wanted, |change, end, queue| {
+    /// Has it receive at those of the ends that it wants which it may have, and at no others. Returns why not at all of them.
+    pub fn follow(&mut self, link: &Link, addresses: &Addresses) -> Option<String> {
+        let Interface { name, index, .. } = link.interface();
+        let mut refused = None;
+        let may = |end: &&SocketAddr| {
+            let why = if !addresses.has(*index, end.ip()) {
+                format!("{name} has no address {}: give it the address first", end.ip())
+            } else if !self.proofs.iter().any(|proof| proof.covers(end, *index)) {
+                format!("{end} is not shown to be the participant's: pass the socket that is bound there")
+            } else {
+                return true;
+            };
+            refused.get_or_insert(why);
+            false
+        };
+        let allowed: Vec<SocketAddr> = self.wanted.iter().filter(may).copied().collect();
+        let program = link.program();
+        let (ends, why) = redirect(&self.queues, &self.ends, &allowed, |change, end, queue| {
             let done = match change {
                 Change::Add => program.add_up_to(end, queue, self.mtu),
                 Change::Remove => program.remove(end, queue).map(drop),
@@ -79,7 +95,7 @@ impl Share {
             done.map_err(|error| error.to_string())
         });
         self.ends = ends;
-        why
+        why.or(refused)
     }
 }
 

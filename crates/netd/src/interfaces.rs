@@ -33,9 +33,11 @@ impl Interfaces {
         wanted: Option<AttachMode>,
         is_used: impl Fn(u64) -> bool,
     ) -> Result<u64, String> {
-        // Who had it with the other layer may just have gone.
+        let is_other_mode = |link: &Link| wanted.is_some_and(|mode| mode != link.attached());
+        // Who had it with the other layer, or in the other mode, may just have gone.
         self.opened.retain(|(id, link)| {
-            link.interface().index != interface.index || link.program().mode() == layer || is_used(*id)
+            let is_other = link.program().mode() != layer || is_other_mode(link);
+            link.interface().index != interface.index || !is_other || is_used(*id)
         });
         // Its name and its address of Ethernet may be others than they were.
         if let Some((id, link)) = self.opened.iter().find(|(_, link)| is_on(link, interface)) {
@@ -46,7 +48,7 @@ impl Interfaces {
                      them first"
                 ));
             }
-            if wanted.is_some_and(|mode| mode != link.attached()) {
+            if is_other_mode(link) {
                 let mode = if link.attached() == AttachMode::Native { "native" } else { "generic" };
                 return Err(format!(
                     "others use {name}, where the program is {mode}: ask for that (xdp_mode), or end them first"

@@ -314,11 +314,9 @@ impl Server {
             self.undertaker.close(client.peer.uid, others);
             return Err(End::Hostile("a descriptor that is no socket of UDP".into()));
         }
+        self.paces.count(client.peer.uid, now);
         let shown = match take.layer {
-            Mode::L3 => {
-                self.paces.count(client.peer.uid, now);
-                self.shown(passed)
-            }
+            Mode::L3 => self.shown(passed),
             Mode::L2 => self.is_here(client).map(|()| Vec::new()),
         };
         let admitted = shown.and_then(|proofs| Ok((self.admit(client, take, &proofs)?, proofs)));
@@ -429,7 +427,7 @@ impl Server {
             mtu: interface.mtu,
             proofs,
             ends: Vec::new(),
-            told: Vec::new(),
+            wanted: Vec::new(),
             _groups,
         };
         Ok((share, layout, handovers))
@@ -443,31 +441,22 @@ impl Server {
         self.clients.iter().find(|client| client.share().is_some_and(has))
     }
 
-    /// Has a client receive at these ends, and at no others.
+    /// Has a client receive at these ends, and at no others; at those that it may not yet as soon as it may.
     fn receive(&mut self, at: usize, ends: &[SocketAddr], now: Instant) -> Result<(), End> {
         let Some(client) = self.clients.get_mut(at) else { return Ok(()) };
         let State::Has(share) = &mut client.state else { return Ok(()) };
         self.paces.count(client.peer.uid, now);
         let Some(link) = self.interfaces.link(share.interface) else { return Err(End::Gone) };
-        let Interface { name, index, .. } = link.interface();
-        // What was shown is looked at anew: since then it may be given up.
-        let mut refused = Sockets::read().and_then(|sockets| share.holds(&sockets)).err();
-        let holds = refused.is_none();
-        let known = Addresses::read().map_err(|why| refused = Some(why)).ok();
-        let mut check = |end: &SocketAddr| {
-            let why = if !known.as_ref().is_some_and(|known| known.has(*index, end.ip())) {
-                format!("{name} has no address {}: give it the address first", end.ip())
-            } else if !share.proofs.iter().any(|proof| proof.covers(end, *index)) {
-                format!("{end} is not shown to be the participant's: pass the socket that is bound there")
-            } else {
-                return true;
-            };
-            refused.get_or_insert(why);
-            false
+        ends.clone_into(&mut share.wanted);
+        // What was shown is looked at anew: since then it may be given up. What cannot be looked at now takes nothing from
+        // it, and is looked at again.
+        let refused = match (Sockets::read(), Addresses::read()) {
+            (Ok(sockets), Ok(addresses)) => {
+                share.holds(&sockets).map_err(End::Hostile)?;
+                share.follow(link, &addresses)
+            }
+            (Err(why), _) | (_, Err(why)) => Some(why),
         };
-        let allowed: Vec<SocketAddr> = ends.iter().filter(|end| holds && check(end)).copied().collect();
-        refused = share.redirect(link.program(), &allowed).or(refused);
-        share.told = allowed.into_iter().filter(|end| share.ends.contains(end)).collect();
         let Some(why) = refused else { return client.tell(&Message::Receiving) };
         self.tally.counts.refused += 1;
         client.tell(&Message::Refused { why })
@@ -509,24 +498,23 @@ impl Server {
     }
 
     /// Takes what comes to addresses that have left the interface back to the kernel, which may have given them to
-    /// another interface, and to those that have come back to the client: it may not have noticed.
+    /// another interface, and to those that have come, or come back, to the client: it may not have noticed.
     fn follow(&mut self, at: usize, addresses: &Addresses, now: Instant) {
         let Some(client) = self.clients.get_mut(at) else { return };
         let State::Has(share) = &mut client.state else { return };
         let Some(link) = self.interfaces.link(share.interface) else { return };
-        let Interface { name, index, .. } = link.interface();
-        let there: Vec<SocketAddr> =
-            share.told.iter().filter(|end| addresses.has(*index, end.ip())).copied().collect();
-        if there == share.ends {
+        let had = share.ends.clone();
+        let why = share.follow(link, addresses);
+        if share.ends == had {
             return;
         }
-        let why = share.redirect(link.program(), &there);
         let ends: Vec<String> = share.ends.iter().map(ToString::to_string).collect();
-        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+        let why = why.map(|why| format!(", and nowhere else: {why}")).unwrap_or_default();
         let line = format!(
-            "addresses of {name} have changed: {} receives at [{}] past the kernel{why}",
+            "{} receives at [{}] of {} past the kernel from now on{why}",
             who(client),
-            ends.join(", ")
+            ends.join(", "),
+            link.interface().name
         );
         self.tally.tell(now, Level::Info, &line);
     }

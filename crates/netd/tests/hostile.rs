@@ -18,7 +18,7 @@ use rustix::net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, Send
 use taut_port_xdp::netd::{Connection, Message, Received, pass_rights};
 use taut_testbed::{End, LIMIT, await_that, ip, while_none_starts, with_pair};
 
-use common::{PORT, Running, bound, dropped, granted, next, refusal, take};
+use common::{PORT, Running, bound, comes_by_the_kernel, dropped, granted, next, receive, refusal, take};
 
 fn send_bytes(client: &Connection, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(100))];
@@ -140,17 +140,11 @@ fn who_keeps_an_address_that_has_moved() {
         let client = netd.connect();
         let (messages, _fds) = granted(&client, &socket, 0);
         assert_eq!(messages.len(), 2, "{messages:?}");
-        client.send(&Message::Receive { ends: vec![SocketAddr::from(([10, 88, 0, 1], PORT))] }, &[]).unwrap();
-        assert_eq!(next(&client).map(|(message, _)| message), Some(Message::Receiving));
+        assert_eq!(receive(&client, &["10.88.0.1"]), Message::Receiving);
         pair.enter(End::B);
         let sender = UdpSocket::bind(("10.88.0.2", PORT)).unwrap();
         pair.enter(End::A);
-        let comes_by_the_kernel = || {
-            sender.send_to(b"RTPS and what else a message has", ("10.88.0.1", PORT)).unwrap();
-            // What goes past the kernel has no frame to go to, and comes nowhere.
-            std::iter::from_fn(|| is_readable(&socket).then(|| socket.recv(&mut [0; 200]).unwrap())).count()
-                > 0
-        };
+        let comes_by_the_kernel = || comes_by_the_kernel(&sender, &socket, "10.88.0.1");
         await_that("it goes past the kernel", || !comes_by_the_kernel());
         ip("addr del 10.88.0.1/24 dev xa");
         ip("addr add 10.88.0.1/32 dev lo");
@@ -165,10 +159,33 @@ fn who_keeps_an_address_that_has_moved() {
     });
 }
 
-/// Has anything come, or does it within a time in which it would have?
-fn is_readable(socket: &UdpSocket) -> bool {
-    let mut fds = [PollFd::new(socket, PollFlags::IN)];
-    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 50_000_000 })).unwrap() > 0
+/// Nobody has anything new to say when the interface has got an address that was asked for too early.
+#[test]
+fn who_asks_for_an_address_before_it_is_there() {
+    with_pair("an_address_before_it_is_there", ["", ""], |pair| {
+        let netd = Running::start(pair, "early");
+        let socket = UdpSocket::bind(("0.0.0.0", PORT)).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let client = netd.connect();
+        let (messages, _fds) = granted(&client, &socket, 0);
+        assert_eq!(messages.len(), 2, "{messages:?}");
+        let answer = receive(&client, &["10.88.0.7", "10.88.0.1"]);
+        assert!(
+            matches!(&answer, Message::Refused { why } if why.contains("no address 10.88.0.7")),
+            "{answer:?}"
+        );
+        pair.enter(End::B);
+        let sender = UdpSocket::bind(("10.88.0.2", PORT)).unwrap();
+        pair.enter(End::A);
+        let comes_by_the_kernel = |to| comes_by_the_kernel(&sender, &socket, to);
+        await_that("what is there goes past the kernel", || !comes_by_the_kernel("10.88.0.1"));
+        ip("addr add 10.88.0.7/24 dev xa");
+        await_that("it goes past the kernel", || !comes_by_the_kernel("10.88.0.7"));
+        // Who no longer wants it does not get it.
+        assert_eq!(receive(&client, &["10.88.0.1"]), Message::Receiving);
+        await_that("it goes by the kernel", || comes_by_the_kernel("10.88.0.7"));
+        assert_eq!(netd.end().hostile, 0);
+    });
 }
 
 /// A socket to which the kernel gave a port can give it up, and somebody else have it.

@@ -15,7 +15,7 @@ use taut_ethernet::{FrameEnds, Reached};
 use taut_port_xdp::netd::{Connection, Granted, Message, Received};
 use taut_port_xdp::{Netd, XdpConfig, XdpPort};
 use taut_testbed::{End, LIMIT, Pair, await_that, ip, while_none_starts, with_pair};
-use taut_xdp::{FreeFrames, Interface, Mode, Socket, Umem};
+use taut_xdp::{AttachMode, FreeFrames, Interface, Mode, Socket, Umem};
 
 use common::{PORT, RULES, Running, answered, bound, dropped, granted, refusal, take_of};
 
@@ -121,6 +121,51 @@ fn an_interface_has_one_layer_and_without_ip_one_participant() {
         }
         while_none_starts(|| drop((next, _fds)));
         netd.serves(1);
+    });
+}
+
+/// Nor is the mode of the program that one has left who has gone just before.
+#[test]
+fn an_interface_in_another_mode_than_before() {
+    with_pair("another_mode_than_before", TWO_QUEUES, |pair| {
+        let netd = start(pair, "bare-mode");
+        let ask = |client: &Connection, mode| {
+            let (interface, attach) = ("xa".into(), Some(mode));
+            let take = Message::Take { interface, layer: Mode::L2, queues: vec![0], attach, bind: None };
+            client.send(&take, &[]).unwrap();
+        };
+        let first = netd.connect();
+        ask(&first, AttachMode::Native);
+        let (messages, fds) = answered(&first);
+        assert!(matches!(messages[0], Message::Taken { attached: AttachMode::Native, .. }), "{messages:?}");
+        let next = netd.connect();
+        netd.while_held(|| {
+            drop((first, fds));
+            ask(&next, AttachMode::Generic);
+        });
+        let (messages, _fds) = answered(&next);
+        assert!(matches!(messages[0], Message::Taken { attached: AttachMode::Generic, .. }), "{messages:?}");
+    });
+}
+
+/// To look at it costs as much as with a socket that is shown.
+#[test]
+fn who_asks_by_ever_new_connections_waits() {
+    with_pair("who_asks_by_ever_new_connections_without_ip", ["", ""], |pair| {
+        let netd = Running::start(pair, "bare-new");
+        let begun = Instant::now();
+        let ask = |_| {
+            let client = netd.connect();
+            client.send(&take_of(Mode::L2, 0), &[]).unwrap();
+            client
+        };
+        let clients: Vec<Connection> = (0..45).map(ask).collect();
+        for client in &clients {
+            assert!(refusal(client).contains("`layer = 2`"));
+        }
+        assert!(begun.elapsed() >= Duration::from_secs(3), "{:?}", begun.elapsed());
+        let counts = netd.end();
+        assert_eq!((counts.refused, counts.stalled), (45, 0), "{counts:?}");
     });
 }
 

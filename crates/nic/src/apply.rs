@@ -216,11 +216,12 @@ fn make(
 ) -> Result<(), String> {
     let old = records.clone();
     let same = |other: &Record| other.is_here(identity) && other.item == record.item;
+    // One that is there keeps its place: what was made after it goes before it, as with queues the rules that name them.
+    let place = records.iter().position(same).unwrap_or(records.len());
     records.retain(|other| !same(other));
     let besides = taken_away(facts, &record, records, identity);
     // Before it, so that they are taken back after it.
-    records.extend_from_slice(&besides);
-    records.push(record.clone());
+    records.splice(place..place, besides.iter().chain([&record]).cloned());
     let made = save(records).and_then(|()| machine.change(&record.written));
     let now = (made.is_err() || !besides.is_empty()).then(|| machine.facts());
     let is_there = |change: &Change| matches!(&now, Some(Ok(facts)) if change.holds(facts));
@@ -236,10 +237,10 @@ fn make(
         save(records)?;
         return made;
     }
-    if let Some(last) = records.last_mut() {
-        last.replaced = None;
+    if let Some(own) = records.iter_mut().find(|one| same(one)) {
+        own.replaced = None;
         if let Some(written) = rounded(machine, &record.written) {
-            last.written = written;
+            own.written = written;
         }
     }
     save(records)

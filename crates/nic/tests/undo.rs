@@ -3,17 +3,15 @@
 mod common;
 
 use common::{config, facts, identity};
-use taut_nic::{Able, Change, Facts, Machine, Record, Recorded, Taken, apply, plan, undo};
+use taut_nic::{Able, Change, Facts, Machine, Outcome, Record, Recorded, Taken, apply, plan, undo};
 
 /// A NIC that is set up by rules of ports as well, and its records.
 fn set_up() -> (Facts, Recorded, Vec<Record>) {
     let mut before = facts("i226.json");
     before.driver = "ixgbe".to_owned();
     before.qdiscs.as_mut().unwrap().leaves.clear();
-    let config = config(
-        &before,
-        "queues = 3\ncritical_queues = [2]\ncpus = [3]\ndomains = [0]\nparticipants = 1\npcp = 6\n",
-    );
+    let config =
+        config(&before, "queues = 3\ncritical_queues = [2]\ncpus = [3]\ndomains = [0]\nparticipants = 1\n");
     let (mut machine, mut records) = (Recorded::new(before.clone()), Vec::new());
     apply(&mut machine, &config, &identity("net:[1]"), &mut records, &mut |_| Ok(())).unwrap();
     (before, machine, records)
@@ -71,7 +69,7 @@ fn what_could_not_be_looked_at_is_taken_back_later() {
     assert_eq!(refused(|facts| facts.spread = unseen()), ["all others (RSS)"]);
     assert_eq!(refused(|facts| facts.qdiscs = unseen()), ["qdisc"]);
     let of_rules = refused(|facts| facts.rules = unseen());
-    assert_eq!(of_rules, ["VLAN tag with PCP 6", "UDP port 7411", "UDP port 7401", "ntuple"]);
+    assert_eq!(of_rules, ["UDP port 7411", "UDP port 7401", "ntuple"]);
     // As it is where /sys is that of another network namespace.
     let of_sys = refused(|facts| (facts.xps, facts.interrupts) = (unseen(), Vec::new()));
     assert_eq!(of_sys.len(), 6, "those of three queues: {of_sys:?}");
@@ -81,7 +79,7 @@ fn what_could_not_be_looked_at_is_taken_back_later() {
 #[test]
 fn the_switch_waits_for_a_rule_that_is_refused() {
     let refused = refused_at_first(|_| (), true);
-    assert_eq!(refused, ["VLAN tag with PCP 6", "UDP port 7411", "UDP port 7401", "ntuple"]);
+    assert_eq!(refused, ["UDP port 7411", "UDP port 7401", "ntuple"]);
 }
 
 /// A rule whose place nobody knows could not be taken back.
@@ -99,4 +97,46 @@ fn drivers_that_choose_the_places_of_rules() {
         // Without rules nothing would come to the critical queue.
         assert_eq!(matches!(able("all others (RSS)"), Able::Change(_)), can, "{driver}");
     }
+}
+
+/// A driver that refuses to have fewer queues than a rule or the table of the hash names.
+struct Strict(Recorded);
+
+impl Machine for Strict {
+    fn facts(&mut self) -> Result<Facts, String> {
+        self.0.facts()
+    }
+
+    fn change(&mut self, change: &Change) -> Result<(), String> {
+        let facts = &self.0.facts;
+        let named = facts.rules.as_ref().unwrap().rules.iter().map(|rule| rule.queue as u32);
+        let table = facts.spread.as_ref().unwrap();
+        // One that was never set, which is even, names none.
+        let is_set = Change::Spread(table.clone()).inverse(facts) != Ok(Change::Spread(Vec::new()));
+        let named = named.chain(table.iter().copied().filter(|_| is_set));
+        match change {
+            Change::Channels { combined, .. } if named.max().is_some_and(|last| last >= *combined) => {
+                Err("EINVAL".to_owned())
+            }
+            other => self.0.change(other),
+        }
+    }
+}
+
+/// What was made after it has to go before it, also when it was made anew.
+#[test]
+fn a_change_that_is_made_again_keeps_its_place() {
+    let mut before = facts("i226.json");
+    before.channels.as_mut().unwrap().combined_max = 8;
+    before.qdiscs.as_mut().unwrap().leaves.clear();
+    let (mut machine, mut records) = (Strict(Recorded::new(before.clone())), Vec::new());
+    for queues in [6, 8] {
+        let config = config(&before, &format!("queues = {queues}\ncritical_queues = [5]\npcp = 6\n"));
+        let save = &mut |_: &[Record]| Ok(());
+        let outcomes = apply(&mut machine, &config, &identity("net:[1]"), &mut records, save).unwrap();
+        assert!(outcomes.iter().all(|(_, outcome)| !matches!(outcome, Outcome::Failed(_))), "{outcomes:?}");
+        assert_eq!(machine.0.facts.rx_queues(), Some(queues));
+    }
+    let taken = take_back(&mut machine, &mut records);
+    assert_eq!((machine.0.facts, records), (before, Vec::new()), "{taken:#?}");
 }

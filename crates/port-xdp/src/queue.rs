@@ -45,6 +45,14 @@ fn is_to_be_woken(bound: BindMode, needs_wakeup: bool, pending: u32, woken: u32)
     needs_wakeup && pending > 0 && woken < at_most
 }
 
+/// Are frames left that the kernel takes with another call only, once it may?
+///
+/// A driver that reads the frames itself goes on with those of the last call without another. It does not with those of a
+/// call that it, or the kernel before it, has refused: the interface is down, or others are at its queue.
+fn is_left(bound: BindMode, waits: bool, refused: bool) -> bool {
+    waits && (bound == BindMode::Copy || refused)
+}
+
 /// How a queue is laid out in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
@@ -101,6 +109,8 @@ pub(crate) struct Queue {
     supply: Supply,
     /// Were frames put that the kernel was not woken for?
     waits: bool,
+    /// Was the last call that woke it refused?
+    refused: bool,
     /// Calls that woke the kernel.
     kicks: u64,
     counts: QueueCounts,
@@ -152,9 +162,21 @@ impl Queue {
         let outbound = unsafe { Outbound::new(Arc::clone(&chunks)) };
         let counts = QueueCounts { queue: socket.queue(), ..QueueCounts::default() };
         let supply = Supply::new(socket.bound(), socket.fill.size());
-        let (waits, kicks) = (false, 0);
-        let mut queue =
-            Queue { socket, umem, chunks, outbound, kept, pieces, idle, supply, waits, kicks, counts };
+        let (waits, refused, kicks) = (false, false, 0);
+        let mut queue = Queue {
+            socket,
+            umem,
+            chunks,
+            outbound,
+            kept,
+            pieces,
+            idle,
+            supply,
+            waits,
+            refused,
+            kicks,
+            counts,
+        };
         queue.refill();
         queue
     }
@@ -247,7 +269,7 @@ impl Queue {
 
     /// Are there frames that the kernel takes with another call only, once it may?
     pub(crate) fn is_left(&self) -> bool {
-        self.waits && self.bound() == BindMode::Copy
+        is_left(self.bound(), self.waits, self.refused)
     }
 
     /// How often the kernel was woken: each is a system call.
@@ -262,7 +284,9 @@ impl Queue {
         let mut pending = self.socket.tx.pending();
         while is_to_be_woken(bound, self.socket.tx.needs_wakeup(), pending, woken) {
             self.kicks += 1;
-            self.socket.kick()?;
+            let kicked = self.socket.kick();
+            self.refused = !matches!(kicked, Ok(true));
+            kicked?;
             woken += 1;
             self.reclaim();
             let before = std::mem::replace(&mut pending, self.socket.tx.pending());
@@ -390,6 +414,19 @@ mod tests {
             assert_eq!(calls(BindMode::ZeroCopy, TX, taken), 1, "it takes {taken} before the call returns");
         }
         assert_eq!(calls(BindMode::ZeroCopy, 0, 0), 0, "there is nothing to send");
+    }
+
+    #[test]
+    fn frames_of_a_refused_call_are_left() {
+        for (bound, refused, wanted) in [
+            (BindMode::Copy, false, true),
+            (BindMode::Copy, true, true),
+            (BindMode::ZeroCopy, false, false),
+            (BindMode::ZeroCopy, true, true),
+        ] {
+            assert_eq!(is_left(bound, true, refused), wanted, "{bound:?}, refused: {refused}");
+            assert!(!is_left(bound, false, refused), "the kernel has taken them");
+        }
     }
 
     #[test]

@@ -21,8 +21,8 @@ const UDP_V4_FLOW: u32 = 0x02;
 const UDP_V6_FLOW: u32 = 0x06;
 const ETHER_FLOW: u32 = 0x12;
 const FLOW_EXT: u32 = 0x8000_0000;
-/// Bits of a VLAN tag that are its priority, PCP.
-const PCP_BITS: u16 = 0xe000;
+/// What a rule by the priority of a VLAN tag, PCP, asks for of [`MASK_EXTENSION`]: its three bits.
+const PCP_MASK: [u8; EXTENSION] = [0, 0, 0xe0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// Where the members are, in bytes.
 const DATA: usize = 8;
@@ -30,7 +30,9 @@ const FLOW_TYPE: usize = 16;
 const VALUE: usize = 20;
 const VALUE_TAG: usize = 82;
 const MASK: usize = 92;
-const MASK_TAG: usize = 154;
+/// The mask for the kind of the tag, the tag, and data of the driver's own; and its bytes.
+const MASK_EXTENSION: usize = 152;
+const EXTENSION: usize = 12;
 const QUEUE: usize = 168;
 const LOCATION: usize = 176;
 const RULES: usize = 184;
@@ -142,7 +144,7 @@ impl Command {
             }
             FlowFrames::Pcp(pcp) => {
                 self.put(VALUE_TAG, &(u16::from(pcp) << 13).to_be_bytes());
-                self.put(MASK_TAG, &PCP_BITS.to_be_bytes());
+                self.put(MASK_EXTENSION, &PCP_MASK);
                 ETHER_FLOW | FLOW_EXT
             }
             FlowFrames::EtherType(kind) => {
@@ -161,14 +163,16 @@ impl Command {
     fn read_rule(&self) -> FlowRule {
         let (value, mask): ([u8; UNION], [u8; UNION]) = (self.bytes(VALUE), self.bytes(MASK));
         let tag = u16::from_be_bytes(self.bytes(VALUE_TAG));
-        let tag_mask = u16::from_be_bytes(self.bytes(MASK_TAG));
+        let extension: [u8; EXTENSION] = self.bytes(MASK_EXTENSION);
+        // ixgbe_get_ethtool_fdir_entry of Linux, and what is copied from it, set the bit of every rule.
+        let without_extension = if extension == [0; EXTENSION] { FLOW_EXT } else { 0 };
         let cares: Vec<usize> = (0..UNION).filter(|at| mask[*at] != 0).collect();
         let number = |at: usize| u16::from_be_bytes([value[at], value[at + 1]]);
         let whole = cares.iter().all(|at| mask[*at] == 0xff);
-        let frames = match self.word(FLOW_TYPE) {
+        let frames = match self.word(FLOW_TYPE) & !without_extension {
             UDP_V4_FLOW if whole && cares == [PORT, PORT + 1] => FlowFrames::UdpPort(number(PORT)),
             UDP_V6_FLOW if whole && cares == [PORT_V6, PORT_V6 + 1] => FlowFrames::Udp6Port(number(PORT_V6)),
-            kind if kind == ETHER_FLOW | FLOW_EXT && cares.is_empty() && tag_mask == PCP_BITS => {
+            kind if kind == ETHER_FLOW | FLOW_EXT && cares.is_empty() && extension == PCP_MASK => {
                 FlowFrames::Pcp((tag >> 13) as u8)
             }
             ETHER_FLOW if whole && cares == [ETHERTYPE, ETHERTYPE + 1] => {
@@ -259,6 +263,28 @@ mod tests {
             assert_eq!(command.read_rule(), rule);
             command.put(MASK, &[0xff]);
             assert_eq!(command.read_rule().frames, FlowFrames::Other, "it asks for an address too");
+        }
+    }
+
+    /// Some drivers say of every rule that its tag counts, too; what counts is what the mask asks for.
+    #[test]
+    fn a_rule_that_is_said_to_ask_for_more() {
+        for frames in [
+            FlowFrames::UdpPort(7411),
+            FlowFrames::Udp6Port(7411),
+            FlowFrames::Pcp(6),
+            FlowFrames::EtherType(0x88b5),
+        ] {
+            let mut command = Command::new(SRXCLSRLINS, 0);
+            command.write_rule(&FlowRule { location: 63, queue: 3, frames }).unwrap();
+            command.put(FLOW_TYPE, &(command.word(FLOW_TYPE) | FLOW_EXT).to_ne_bytes());
+            assert_eq!(command.read_rule().frames, frames);
+            for at in MASK_EXTENSION..MASK_EXTENSION + EXTENSION {
+                let [was] = command.bytes(at);
+                command.put(at, &[0x1f]);
+                assert_eq!(command.read_rule().frames, FlowFrames::Other, "{frames:?} with byte {at}");
+                command.put(at, &[was]);
+            }
         }
     }
 

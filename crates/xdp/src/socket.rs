@@ -175,17 +175,16 @@ impl Socket {
         self.fd.as_fd()
     }
 
-    /// Has the kernel send what is in the TX ring; whether it has taken all of it. If not, call again: it takes
-    /// 32 frames with a call when it copies, and none while the completion ring is full. Needed only where
-    /// [`Producer::needs_wakeup`] says so, which is always the case when it copies.
+    /// Has the kernel send what is in the TX ring; whether it does. If not, call again for what is left: it takes
+    /// 32 frames with a call when it copies, none while the completion ring is full, and a driver may be busy. Needed only
+    /// where [`Producer::needs_wakeup`] says so, which is always the case when it copies.
     ///
     /// *Errors*: [`Error::InterfaceDown`]; [`Error::NoInterface`] once it has been removed, which nothing else
     /// tells. *Cost*: one system call, in which the frames are copied and sent if the socket is bound so.
     pub fn kick(&self) -> Result<bool, Error> {
         match send(&self.fd, &[], SendFlags::DONTWAIT) {
-            Ok(_) | Err(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS | Errno::INTR) => {
-                Ok(self.tx.pending() == 0)
-            }
+            Ok(_) => Ok(true),
+            Err(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS | Errno::INTR) => Ok(false),
             Err(Errno::NXIO) => Err(Error::NoInterface { interface: self.interface.name.clone() }),
             Err(Errno::NETDOWN) => Err(Error::InterfaceDown { interface: self.interface.name.clone() }),
             Err(errno) => Err(Error::refused("sendto AF_XDP", errno)),

@@ -241,7 +241,11 @@ fn the_interface_is_down() {
         assert_eq!(error, Error::InterfaceDown { interface: "xa".into() });
         assert!(error.to_string().contains("ip link set xa up"), "{error}");
         ip("link set xa up");
-        await_that("the frame leaves", || socket.kick().unwrap());
+        assert_eq!(socket.kick(), Ok(true), "the kernel sends again");
+        await_that("the frame leaves", || {
+            socket.kick().unwrap();
+            socket.tx.pending() == 0
+        });
     });
 }
 

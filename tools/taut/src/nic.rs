@@ -41,7 +41,7 @@ enum NicAction {
     Undo {
         #[command(flatten)]
         what: What,
-        /// Before that, forget what is recorded of this interface in a network namespace that is gone, as undo names it
+        /// Before that, forget what is recorded of this interface in a network namespace, if either is gone, as undo names it
         #[arg(long, value_name = "NAMESPACE")]
         forget: Option<String>,
     },
@@ -233,36 +233,53 @@ fn print_forgotten(
     Ok(())
 }
 
+/// The interface is not here, and may come back.
+fn left_absent(record: &Record) -> Taken {
+    let Record { interface, namespace, item, .. } = record;
+    let why = format!(
+        "its interface is not here: undo it when it is back, or, if that is gone, forget it by `taut nic undo {interface} \
+         --forget '{}'`",
+        namespace.name
+    );
+    let (from, to) = (record.written.shown(), record.before.shown());
+    Taken { item: item.clone(), from, to, left: Some(why), refused: false }
+}
+
 fn undo(what: &What, forget: Option<&str>, network: &Network) -> Result<End, Failure> {
     let interface = if what.is_file() { what.config(network, None)?.interface } else { what.name.clone() };
     let (store, mut records) = Store::open_existing(store::directory("taut nic undo")?, "nic")?;
     let namespace = store::namespace()?;
-    forget.map_or(Ok(()), |name| store::may_forget(name, &namespace))?;
     let mut save = |records: &[Record]| store.save(records);
-    // What was set is gone with an interface, and not with its name; and with its namespace. One that is not named may be
-    // elsewhere for a while.
-    let is_gone = |record: &Record| {
+    // One that is not here may be elsewhere for a while, and comes back as it was set.
+    let is_absent = |record: &Record| {
         let has_no_interface = || record.index.is_some_and(|index| Host::at(index).is_none());
-        let of = &record.namespace;
-        let is_named_here = record.interface == interface && of.name == namespace.name;
-        of.is_gone_by(&namespace) || is_named_here && has_no_interface()
+        record.interface == interface && record.namespace.is(&namespace) && has_no_interface()
     };
-    let is_told = |record: &Record| forget == Some(&record.namespace.name) && record.interface == interface;
-    let is_forgotten = |record: &Record| is_told(record) || is_gone(record);
+    let of_here = |name: &str| name == namespace.name;
+    let is_checked = |name: &&str| !of_here(name) || !records.iter().any(is_absent);
+    forget.filter(is_checked).map_or(Ok(()), |name| store::may_forget(name, &namespace))?;
+    // What was set is gone with its namespace.
+    let is_forgotten = |record: &Record| {
+        let name = &record.namespace.name;
+        let is_told = forget == Some(name) && record.interface == interface;
+        record.namespace.is_gone_by(&namespace) || is_told && (!of_here(name) || is_absent(record))
+    };
     let forgotten: Vec<Record> = records.extract_if(.., |record| is_forgotten(record)).collect();
     save(&records).map_err(Failure::System)?;
     print_forgotten(&forgotten, forget, &interface, what.json)?;
-    let all = match (Host::open(&interface), renamed(&interface, &namespace, &records)) {
+    let absent: Vec<Taken> = records.iter().rev().filter(|one| is_absent(one)).map(left_absent).collect();
+    let mut all = match (Host::open(&interface), renamed(&interface, &namespace, &records)) {
         (Ok(mut machine), _) | (Err(_), Some(mut machine)) => {
             let identity = identity(&machine)?;
             taut_nic::undo(&mut machine, &identity, &mut records, &mut save).map_err(Failure::System)?
         }
-        (Err(absent), None) => match taut_nic::left_elsewhere(&interface, &namespace, &records) {
-            left if left.is_empty() && forgotten.is_empty() => return Err(Failure::Wrong(absent)),
-            left if left.is_empty() => return Ok(End::Done),
-            left => left,
+        (Err(why), None) => match taut_nic::left_elsewhere(&interface, &namespace, &records) {
+            left if !left.is_empty() || !absent.is_empty() => left,
+            _ if forgotten.is_empty() => return Err(Failure::Wrong(why)),
+            _ => return Ok(End::Done),
         },
     };
+    all.extend(absent);
     undone(&all, what)
 }
 

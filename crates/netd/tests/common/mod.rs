@@ -1,7 +1,7 @@
 //! A netd in this process, and what a participant says to it.
 #![allow(dead_code, reason = "each binary of tests/ uses its part")]
 
-use std::net::{TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use taut_netd::{Counts, Policy, Server};
 use taut_port_xdp::netd::{Connection, Message, Received};
 use taut_testbed::{End, LIMIT, Pair, await_that};
@@ -132,6 +133,25 @@ pub fn bound(number: u16) -> UdpSocket {
         socket.is_some()
     });
     socket.unwrap()
+}
+
+/// Does a message to this address come by the kernel? What goes past it has no frame to go to, and comes nowhere.
+pub fn comes_by_the_kernel(sender: &UdpSocket, socket: &UdpSocket, to: &str) -> bool {
+    sender.send_to(b"RTPS and what else a message has", (to, PORT)).unwrap();
+    std::iter::from_fn(|| is_readable(socket).then(|| socket.recv(&mut [0; 200]).unwrap())).count() > 0
+}
+
+/// Has anything come, or does it within a time in which it would have?
+fn is_readable(socket: &UdpSocket) -> bool {
+    let mut fds = [PollFd::new(socket, PollFlags::IN)];
+    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 50_000_000 })).unwrap() > 0
+}
+
+/// Has a client ask to receive at these addresses. Returns the answer.
+pub fn receive(client: &Connection, addresses: &[&str]) -> Message {
+    let ends = addresses.iter().map(|address| SocketAddr::new(address.parse().unwrap(), PORT)).collect();
+    client.send(&Message::Receive { ends }, &[]).unwrap();
+    next(client).unwrap().0
 }
 
 /// What comes next; nothing once the connection has ended.

@@ -14,8 +14,12 @@ use crate::facts::{Frames, Rules, counted};
 /// igb_ethtool.c and igc_ethtool.c of Linux refuse every flow type but ETHER_FLOW.
 const ETHERNET_ONLY: [&str; 2] = ["igb", "igc"];
 
-/// Drivers whose rules see UDP over IPv4 only: ixgbe_flowspec_to_flow_type of Linux knows no flow of IPv6.
-const IPV4_ONLY: [&str; 1] = ["ixgbe"];
+/// Drivers whose rules see UDP over IPv4 only: ixgbe_flowspec_to_flow_type and txgbe_flowspec_to_flow_type of Linux know
+/// no flow of IPv6.
+const IPV4_ONLY: [&str; 2] = ["ixgbe", "txgbe"];
+
+/// Drivers whose rules see no type of a frame: those two functions know no ETHER_FLOW, i40e_check_fdir_input_set neither.
+const IP_ONLY: [&str; 3] = ["ixgbe", "txgbe", "i40e"];
 
 /// Drivers that take rules whether `ntuple` is on or off: igb_add_ethtool_nfc_entry and igc_ethtool_add_nfc_rule of Linux
 /// ask whether the NIC has the feature. To switch it would take the link down for nothing.
@@ -40,20 +44,22 @@ impl Wanted<'_> {
             Ok(table) => table,
             Err(why) => return Ok(vec![Step::cannot(names(&frames), target, GAINS, why, LOST)]),
         };
-        let (possible, not): (Vec<_>, Vec<_>) = frames.into_iter().partition(|(frames, _)| self.sees(frames));
+        let (possible, not): (Vec<_>, Vec<_>) =
+            frames.into_iter().partition(|(frames, _)| self.sees_instead(frames).is_none());
         let mut steps = Vec::new();
-        if !not.is_empty() {
-            let item = names(&not);
-            let see = if self.sees_ports() { "IPv4 only" } else { "Ethernet headers only, no UDP ports" };
+        for alike in not.chunk_by(|a, b| self.sees_instead(&a.0) == self.sees_instead(&b.0)) {
+            let see = self.sees_instead(&alike[0].0).unwrap_or_default();
             let why = format!("rules of {} see {see}", self.facts.driver);
-            let lost = if self.sees_ports() {
-                LOST.to_owned()
-            } else if possible.is_empty() {
+            let lost = if !self.sees_ports() && possible.is_empty() {
                 format!("{LOST}; with `pcp` in the file their VLAN tag can steer them")
-            } else {
+            } else if !self.sees_ports() {
                 format!("without a tag {LOST}")
+            } else if matches!(alike, [(Frames::Pcp(_), _)]) && !possible.is_empty() {
+                String::new()
+            } else {
+                LOST.to_owned()
             };
-            steps.push(Step::cannot(item, target, GAINS, &why, &lost));
+            steps.push(Step::cannot(names(alike), target.clone(), GAINS, &why, &lost));
         }
         let mut taken: Vec<u32> = table.rules.iter().map(|rule| rule.location).collect();
         for (frames, queue) in possible {
@@ -67,12 +73,18 @@ impl Wanted<'_> {
         !ETHERNET_ONLY.contains(&self.facts.driver.as_str())
     }
 
-    /// Can a rule of this NIC be about these frames?
-    fn sees(&self, frames: &Frames) -> bool {
+    /// What rules of this NIC see, where they cannot be about these frames. Where they see ports the tag needs no rule, and
+    /// drivers take none of its priority alone: mlx5's validate_vlan wants all of the VLAN's number and no more,
+    /// ice_fdir_vlan_valid and hclge_fd_check_ext_tuple refuse a value that is no such number.
+    fn sees_instead(&self, frames: &Frames) -> Option<&'static str> {
         match frames {
-            Frames::UdpPort(_) => self.sees_ports(),
-            Frames::Udp6Port(_) => self.sees_ports() && self.sees_ipv6(),
-            _ => true,
+            Frames::UdpPort(_) | Frames::Udp6Port(_) if !self.sees_ports() => {
+                Some("Ethernet headers only, no UDP ports")
+            }
+            Frames::Udp6Port(_) if !self.sees_ipv6() => Some("IPv4 only"),
+            Frames::EtherType(_) if IP_ONLY.contains(&self.facts.driver.as_str()) => Some("IP only"),
+            Frames::Pcp(_) if self.sees_ports() => Some("no priority of a tag alone, as far as is known"),
+            _ => None,
         }
     }
 

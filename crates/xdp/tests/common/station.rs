@@ -97,7 +97,10 @@ impl Station {
             }
         }
         tx.submit();
-        await_that("the kernel takes all frames", || self.socket.kick().expect("it is up"));
+        await_that("the kernel takes all frames", || {
+            self.socket.kick().expect("it is up");
+            self.socket.tx.pending() == 0
+        });
     }
 
     /// Takes back what was sent.

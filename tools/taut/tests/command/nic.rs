@@ -264,14 +264,22 @@ wc -l < undone
 $taut nic apply nic.toml > done
 rename nic0 lan0
 ip link del lan0
-$taut nic undo nic0
+here=$(readlink /proc/self/ns/net)
+$taut nic undo nic0 | sed \"s/net:.[0-9]*./HERE/\" | tail -n 1
+$taut nic undo nic0 --forget $here
+$taut nic undo nic0 --forget $here 2>&1 | cut -d ' ' -f 3-7
 $taut nic undo nic0 2>&1 || echo \"code $?\"
 ls /run/taut",
     ) else {
         return;
     };
     let absent = "taut: there is no network interface nic0: `ip link` lists them\ncode 2\n";
-    let wanted = format!("4\n{BEFORE}4\n{BEFORE}nothing to undo\n4\nforgotten: 4 steps\n{absent}nic.lock\n");
+    let left = "channels: left as it is: its interface is not here: undo it when it is back, or, if that is gone, forget it \
+                by `taut nic undo nic0 --forget 'HERE'`\n";
+    let wanted = format!(
+        "4\n{BEFORE}4\n{BEFORE}nothing to undo\n4\n{left}forgotten: 4 steps\nis the network namespace that\n\
+         {absent}nic.lock\n"
+    );
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (wanted.as_str(), ""));
 }
 
@@ -448,7 +456,7 @@ echo ---
     assert!(parts[2].is_empty() || parts[2].starts_with("tap9 (tun): "), "its driver: {}", parts[2]);
 }
 
-/// An interface that is in another namespace for a while keeps its records, unless it is named.
+/// An interface that is in another namespace for a while keeps its records, also when it is named.
 #[test]
 fn an_interface_that_comes_back() {
     let Some(ended) = in_namespace(
@@ -465,19 +473,22 @@ while [ ! -s other ] || [ $(readlink /proc/$child/ns/net) = $here ]; do
 done
 ip link set nic1 netns $child
 $taut nic undo nic0
+$taut nic undo nic1 | cut -d : -f 1-3
 grep -c '\"item\"' /run/taut/nic.json
 nsenter --net=/proc/$child/ns/net ip link set nic1 netns $$
 [ $(cat /sys/class/net/nic1/ifindex) = $index ]
 $taut nic undo nic1 | cut -d : -f 1
 $taut nic apply nic1.toml > done
 ip link del nic1
-$taut nic undo nic1
+$taut nic undo nic1 --forget $here --json | grep -c forgotten
 ls /run/taut",
     ) else {
         return;
     };
-    let wanted = "nothing to undo\n2\nqdisc\nchannels\nforgotten: 2 steps\nnic.lock\n";
-    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (wanted, ""));
+    let left =
+        ["qdisc", "channels"].map(|item| format!("{item}: left as it is: its interface is not here\n"));
+    let wanted = format!("nothing to undo\n{}2\nqdisc\nchannels\n2\nnic.lock\n", left.concat());
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (wanted.as_str(), ""));
 }
 
 /// The settings that the plan tells are taken by a participant, and mean what the file says.
