@@ -12,7 +12,7 @@ use taut_rtps::TxClass;
 
 use crate::account::jobs::JobClass;
 use crate::account::latency::LatencyReport;
-use crate::account::recorder::{self, FlightRecord, Recorder};
+use crate::account::recorder::{FlightRecord, Recorder};
 use crate::account::reports::Reports;
 use crate::clock::{monotonic_now, wall_clock_now};
 use crate::config::{Driver, ExecutorConfig, LaneMemory};
@@ -32,6 +32,7 @@ use crate::lanes::local::Joins;
 use crate::lanes::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
 use crate::net::ports::Ports;
 use crate::process::{Process, forked};
+use crate::telling::Listening;
 use crate::write::burst;
 use crate::write::goodbye::Silent;
 use crate::write::left::Left;
@@ -67,10 +68,8 @@ pub(crate) struct Inner {
     pub spin: Duration,
     /// Its samples say where their latency goes.
     pub tells_anatomy: bool,
-    /// Listeners that took this long are recorded.
-    pub long_listeners: Duration,
-    /// The longest that they took at a time. *Units*: ns.
-    pub longest_listeners: AtomicU64,
+    /// How long listeners took.
+    pub listening: Listening,
     /// How lanes are made in memory that other processes can see, and what was said of those that were not.
     lanes: (LaneMemory, Told),
     /// Whether the driver looks at the port before it sleeps there.
@@ -193,8 +192,7 @@ impl Executor {
             is_inline: config.driver == Driver::Inline,
             spin: config.spin,
             tells_anatomy: config.anatomy > 0,
-            long_listeners: recorder::long_listeners(config.longest_step),
-            longest_listeners: AtomicU64::new(0),
+            listening: Listening::new(config.longest_step),
             lanes: (config.lanes, Told::default()),
             port_spin: Spin::default(),
             rhythm: Rhythm::new(config.wake_ahead),
@@ -366,19 +364,19 @@ impl Executor {
     /// Where the time of its steps has gone so far. *Cost*: the token for a copy of some 55 kB; the rest without it.
     pub fn latency_report(&self) -> LatencyReport {
         let accounts = self.peek(|core| core.accounts.clone());
-        accounts.report().with_listeners(self.inner.longest_listeners())
+        accounts.report().with_listeners(self.inner.listening.longest())
     }
 
     /// Forgets the times so far, so that reports tell those from now on. *Cost*: the token for some 55 kB that are cleared.
     pub fn begin_latency_report(&self) {
-        self.inner.longest_listeners.store(0, Ordering::Relaxed);
+        self.inner.listening.begin_anew();
         self.peek(|core| core.accounts.begin_anew());
     }
 
     /// The same, and how long the longest step of each class took since the last call of this.
     pub fn take_latency_report(&self) -> (LatencyReport, [std::time::Duration; JobClass::ALL.len()]) {
         let (accounts, recent) = self.peek(|core| (core.accounts.clone(), core.accounts.take_recent()));
-        (accounts.report().with_listeners(self.inner.longest_listeners()), recent)
+        (accounts.report().with_listeners(self.inner.listening.longest()), recent)
     }
 
     /// The steps before a deadline was missed, or something ran for too long, the last time.

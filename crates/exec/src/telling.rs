@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use log::Level;
 use taut_base::{Duration, Time};
@@ -28,6 +28,35 @@ pub(crate) struct Leftover {
     news: Vec<(Entity, StatusMask)>,
     /// When the first of them were called.
     began: Option<Time>,
+}
+
+/// How long listeners took.
+pub(crate) struct Listening {
+    /// Those that took this long are recorded.
+    long: Duration,
+    /// The longest that they took at a time.
+    longest_ns: AtomicU64,
+}
+
+impl Listening {
+    pub fn new(longest_step: Option<Duration>) -> Listening {
+        Listening { long: recorder::long_listeners(longest_step), longest_ns: AtomicU64::new(0) }
+    }
+
+    pub fn longest(&self) -> std::time::Duration {
+        std::time::Duration::from_nanos(self.longest_ns.load(Ordering::Relaxed))
+    }
+
+    pub fn begin_anew(&self) {
+        self.longest_ns.store(0, Ordering::Relaxed);
+    }
+
+    fn note(&self, at_a_time: Duration) {
+        let ns = at_a_time.0.max(0).unsigned_abs();
+        if ns > self.longest_ns.load(Ordering::Relaxed) {
+            self.longest_ns.fetch_max(ns, Ordering::Relaxed);
+        }
+    }
 }
 
 /// What comes with the news now and then.
@@ -152,20 +181,12 @@ impl Inner {
         has_news.get()
     }
 
-    /// The longest that listeners ran at a time.
-    pub fn longest_listeners(&self) -> std::time::Duration {
-        std::time::Duration::from_nanos(self.longest_listeners.load(Ordering::Relaxed))
-    }
-
     /// Listeners have run since then, and before them others since `first`. That they did so for long is told later.
     fn note_listeners(&self, began: Time, first: Time) {
         let now = monotonic_now();
-        let at_a_time = now.since(first).0.max(0).unsigned_abs();
-        if at_a_time > self.longest_listeners.load(Ordering::Relaxed) {
-            self.longest_listeners.fetch_max(at_a_time, Ordering::Relaxed);
-        }
+        self.listening.note(now.since(first));
         let ran = now.since(began);
-        if ran < self.long_listeners {
+        if ran < self.listening.long {
             return;
         }
         let mut core = self.enter();

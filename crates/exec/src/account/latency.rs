@@ -149,7 +149,7 @@ impl fmt::Display for LatencyReport {
         let (listeners, ahead) = (us(self.listeners), self.steps_ahead);
         write!(
             f,
-            "longest step: {}, {} us; listeners: {listeners} us; other steps before a critical write: {ahead} at most",
+            "longest step: {}, {} us; other steps before a critical write: {ahead} at most\nlisteners at a time: {listeners} us",
             class.name(),
             us(longest)
         )
