@@ -358,7 +358,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "driver_priority",
         allowed: "a number from 1 to 99; `0` for none",
-        meaning: "Run the driver's thread under SCHED_FIFO at this priority, before all threads without one. Needs `ulimit -r` of at least that, or CAP_SYS_NICE.",
+        meaning: "Run the driver's thread under SCHED_FIFO at this priority, before all threads without one; with none it has the policy and priority of the thread that makes the participant. Needs `ulimit -r` of at least that, or CAP_SYS_NICE.",
         set: Set::One(|config, text| {
             config.driver_priority = text.parse().ok().filter(|priority| *priority <= 99)?;
             Some(())
@@ -382,7 +382,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "driver_cpus",
         allowed: "numbers of processors, as `2, 3`",
-        meaning: "The processors that the driver's thread runs on; none named: all that the process may use.",
+        meaning: "The processors that the driver's thread runs on; none named: those of the thread that makes the participant.",
         set: Set::Numbers(|config, list| {
             config.driver_cpus = numbers(&list)?;
             Some(())
