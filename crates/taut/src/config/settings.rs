@@ -325,7 +325,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "spin",
         allowed: "a time up to `1s`, as `20us`; `0us` for never",
-        meaning: "How long a wait for samples, or for room for them, looks before it sleeps, as long as looks find something; up to three times that where waits follow close upon each other.",
+        meaning: "How long a wait for samples, or for room for them, looks before it sleeps, as long as looks find something; up to three times that where waits follow close upon each other. It saves the wake-up if what is waited for comes within it from a thread that has a processor of its own: what a thread finds that was stopped while it looked does not count, so two that share one sleep at once.",
         set: Set::One(|config, text| {
             config.spin = span(text).filter(is_spin)?;
             Some(())
