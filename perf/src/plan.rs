@@ -96,8 +96,23 @@ fn keep_named(cases: &mut Vec<Case>, lines: &[String]) {
     });
 }
 
+/// Why the lines that are named are none of a command's.
+pub fn no_line(command: &str, options: &Options, entries: &[Entry]) -> String {
+    let names = |options: &Options| lines(command, options, entries).join(", ");
+    let any = Options { sizes: Vec::new(), rate: None, ..options.clone() };
+    match (names(options).as_str(), names(&any).as_str()) {
+        ("", "") => format!("no line of {command} has a name with these options: leave --lines out"),
+        ("", there) => {
+            format!(
+                "no line of {command} with these --sizes or this --rate has a name; without them there are: {there}"
+            )
+        }
+        (here, _) => format!("no line of {command} is called so; name some of: {here}"),
+    }
+}
+
 /// What the lines of a command are called, each once.
-pub fn lines(command: &str, options: &Options, entries: &[Entry]) -> Vec<String> {
+fn lines(command: &str, options: &Options, entries: &[Entry]) -> Vec<String> {
     let all = Options { lines: Vec::new(), ..options.clone() };
     let mut lines: Vec<String> = Vec::new();
     for case in cases(command, &all, 1.0, entries) {
@@ -480,6 +495,14 @@ mod tests {
         assert_eq!(labels(&long), ["flood all long link"]);
         let known = lines("interference", &named("", &["nothing"]), &peers(2));
         assert!(known.contains(&"flood pin queue".into()) && known.contains(&"quiet".into()), "{known:?}");
+        let told = |command, words| no_line(command, &named(words, &["nothing"]), &peers(2));
+        for words in ["--sizes 64", "--rate 1000"] {
+            let text = told("latency", words);
+            assert!(text.contains("without them there are: every 1 ms, "), "{words}: {text}");
+        }
+        assert!(told("write", "").contains("leave --lines out"), "it has none: {}", told("write", ""));
+        let text = told("interference", "");
+        assert!(text.contains("is called so; name some of: ") && text.contains("flood pin queue"), "{text}");
     }
 
     #[test]

@@ -60,8 +60,7 @@ pub fn run(workload: &Workload, stop: Stop) -> Result<u8, Failure> {
     let entries = catalog.choose(wanted)?;
     let plan = plan::make(command, options, &entries);
     if plan.cases.is_empty() && !options.lines.is_empty() {
-        let lines = plan::lines(command, options, &entries).join(", ");
-        return Err(Wrong(format!("no line of {command} is called so; name some of: {lines}")).into());
+        return Err(Wrong(plan::no_line(command, options, &entries)).into());
     }
     let bench = Bench::new(stop, catalog, scratch, options.domain_base)?;
     let mut out = Out::new(options, &entries, stop)?;

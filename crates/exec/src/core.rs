@@ -46,6 +46,8 @@ pub(crate) struct Core {
     pub last_meta: usize,
     /// When to look which interfaces there are now; `NEVER` while nothing has changed.
     pub follow_at: Time,
+    /// From when on it is told what the system has not sent.
+    pub unsent_at: Time,
     /// That it cannot be looked has been said since the last change.
     pub is_refused_said: bool,
     /// The network namespace in which the ports were opened.
@@ -81,6 +83,7 @@ impl Core {
             had_timers: false,
             last_meta: 0,
             follow_at,
+            unsent_at: now,
             is_refused_said: false,
             network: network(),
             owed,

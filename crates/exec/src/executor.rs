@@ -32,6 +32,7 @@ use crate::lanes::local::Joins;
 use crate::lanes::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
 use crate::net::ports::Ports;
 use crate::process::{Process, forked};
+use crate::scheduling;
 use crate::telling::Listening;
 use crate::write::burst;
 use crate::write::goodbye::Silent;
@@ -150,7 +151,7 @@ fn check(config: &ExecutorConfig) -> Result<()> {
         let text = "driver_priority, driver_deadline, driver_cpus: the inline driver has no thread; they are for your own";
         return Err(Error::BadParameter(text.into()));
     }
-    Ok(())
+    if config.driver == Driver::Inline { Ok(()) } else { scheduling::may_make_threads() }
 }
 
 impl Executor {

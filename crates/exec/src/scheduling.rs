@@ -1,7 +1,7 @@
 //! What the driver's thread asks of the system's scheduler: a real-time priority, processors of its own.
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, SysconfVar, sysconf};
 use taut_base::{Duration, Error, Result};
 use thread_priority::{
     DeadlineFlags, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
@@ -15,7 +15,7 @@ pub struct Scheduling {
     pub priority: Option<u8>,
     /// SCHED_DEADLINE with these times, and no priority; `None`: as the thread that makes the participant.
     pub deadline: Option<DeadlineScheduling>,
-    /// The processors that it may run on; none named: all that the process may use.
+    /// The processors that it may run on; none named: as the thread that makes the participant.
     pub cpus: Vec<usize>,
 }
 
@@ -136,20 +136,60 @@ fn set_deadline(times: DeadlineScheduling) -> Result<()> {
     const THIS_THREAD: thread_priority::ThreadId = 0;
     set_thread_priority_and_policy(THIS_THREAD, wanted, policy).map_err(|_| {
         let errno = nix::Error::last();
-        let remedy = match errno {
-            nix::Error::EPERM => {
-                "give CAP_SYS_NICE (AmbientCapabilities=CAP_SYS_NICE for a service), which is the only way, and leave \
-                 driver_cpus empty: such a thread runs on all processors of its partition (cpuset)"
-            }
-            nix::Error::EBUSY => "there is no such share of the processors left: lower the runtime, or end others",
-            _ => {
-                "choose a period from kernel.sched_deadline_period_min_us (100us at first) to \
-                 kernel.sched_deadline_period_max_us (4.19s at first)"
-            }
-        };
+        let remedy = remedy_of_deadline(errno, processors());
         Error::Error(format!(
             "sched_setattr SCHED_DEADLINE {shown}: {errno}; driver_deadline has the driver's thread get its runtime \
              within its deadline whatever else runs: {remedy}"
+        ))
+    })
+}
+
+/// What to do about it, for a thread that may use so many of the machine's processors.
+fn remedy_of_deadline(errno: nix::Error, (usable, all): (usize, usize)) -> String {
+    const NICE: &str =
+        "give CAP_SYS_NICE (AmbientCapabilities=CAP_SYS_NICE for a service), which is the only way";
+    let remedy = match errno {
+        nix::Error::EPERM if usable < all => {
+            return format!(
+                "such a thread runs on all processors of its partition (cpuset), and this process may use {usable} of \
+                 {all}: start it without `taskset` (CPUAffinity= of a service), or `taskset -p -a -c PROCESSORS PID` with \
+                 all that the machine or the partition has; and {NICE}"
+            );
+        }
+        nix::Error::EPERM => NICE,
+        nix::Error::EBUSY => {
+            "there is no such share of the processors left: lower the runtime, or end others"
+        }
+        _ => {
+            "choose a period from kernel.sched_deadline_period_min_us (100us at first) to \
+             kernel.sched_deadline_period_max_us (4.19s at first)"
+        }
+    };
+    remedy.into()
+}
+
+/// How many processors the calling thread may run on, and how many there are; none where the system does not tell.
+fn processors() -> (usize, usize) {
+    let may = |set: CpuSet| (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu) == Ok(true)).count();
+    let all = sysconf(SysconfVar::_NPROCESSORS_ONLN).ok().flatten().and_then(|all| usize::try_from(all).ok());
+    let usable = sched_getaffinity(Pid::from_raw(0)).map(may);
+    usable.ok().zip(all).unwrap_or_default()
+}
+
+/// Can the calling thread make one that drives? One under SCHED_DEADLINE can only if what it makes does not inherit that, so
+/// it is tried before others hear of the participant. sched(7).
+///
+/// *Errors*: [`Error::Error`] with what to do.
+pub(crate) fn may_make_threads() -> Result<()> {
+    let has_deadline = taut_lock::is_real_time() && !taut_lock::has_fixed_priority();
+    if !has_deadline {
+        return Ok(());
+    }
+    std::thread::Builder::new().spawn(|| {}).map(drop).map_err(|error| {
+        Error::Error(format!(
+            "pthread_create: {error}; a thread under SCHED_DEADLINE can make no other, so it cannot make the participant with \
+             its driver's: make the participant before it has the policy, give it the policy with SCHED_FLAG_RESET_ON_FORK \
+             (`chrt --reset-on-fork`), or drive with that thread itself (Driver::Inline)"
         ))
     })
 }

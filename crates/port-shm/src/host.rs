@@ -1,8 +1,10 @@
 //! Which machine this is.
 
+use rustix::io::Errno;
 use taut_base::{Error, Result};
 
 use crate::kernel_file;
+use crate::refused::refused;
 
 /// Made anew by the kernel at each start, from its random source.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -13,10 +15,12 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// say. Clones that were resumed from one snapshot of a virtual machine may share it: then too the socket
 /// says that nobody is there.
 ///
-/// *Errors*: there is no /proc. *Cost*: three system calls.
+/// *Errors*: there is no /proc; `OUT_OF_RESOURCES` without a descriptor for it. *Cost*: three system calls.
 pub fn host_id() -> Result<[u8; 16]> {
-    let text = kernel_file::text(BOOT_ID)
-        .map_err(|errno| Error::Error(format!("read {BOOT_ID}: {errno}; mount /proc into this container")))?;
+    let text = kernel_file::text(BOOT_ID).map_err(|errno| match errno {
+        Errno::NOENT => Error::Error(format!("read {BOOT_ID}: {errno}; mount /proc into this container")),
+        _ => refused(format!("read {BOOT_ID}"), errno),
+    })?;
     parse(&text).ok_or_else(|| Error::Error(format!("{BOOT_ID} is no UUID: mount the kernel's own /proc")))
 }
 

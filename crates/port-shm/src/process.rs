@@ -7,7 +7,11 @@ use std::ffi::c_void;
 use std::sync::atomic::AtomicU32;
 
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, MlockAllFlags, ProtFlags, madvise, mlockall, mmap_anonymous};
+use rustix::mm::{
+    Advice, MapFlags, MlockAllFlags, MlockFlags, ProtFlags, madvise, mlock_with, mlockall, mmap_anonymous,
+    munmap,
+};
+use rustix::process::{Resource, getrlimit};
 use taut_base::{Error, Result};
 
 use crate::kernel_file;
@@ -16,11 +20,13 @@ use crate::refused::refused;
 /// Keeps all pages of this process in memory from when they are first there, those of now and those to come. Again
 /// is harmless.
 ///
-/// *Errors*: `OUT_OF_RESOURCES` beyond the limit of locked memory, with how to raise it.
+/// *Errors*: `OUT_OF_RESOURCES` with a limit of locked memory, with how to raise it.
 pub fn lock_process() -> Result<()> {
     // What is reserved and never touched, as most of a lane is, takes no memory.
     let flags = MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT;
-    mlockall(flags).map_err(|errno| match errno {
+    // A process that is below its limit now would be killed by the first memory that it asks for beyond it.
+    let beyond = getrlimit(Resource::Memlock).current.map_or(Ok(()), lock_beyond);
+    beyond.and_then(|()| mlockall(flags)).map_err(|errno| match errno {
         Errno::NOMEM | Errno::AGAIN | Errno::PERM => Error::OutOfResources(format!(
             "mlockall: {errno}; it keeps the memory of this process from being swapped out, so that no thread waits \
              for the disk: raise the limit of locked memory (`ulimit -l unlimited`, LimitMEMLOCK=infinity for a \
@@ -28,6 +34,20 @@ pub fn lock_process() -> Result<()> {
         )),
         _ => refused("mlockall", errno),
     })
+}
+
+/// Asks the kernel whether this process may lock more than its limit, by doing so for a moment. Its capabilities would not
+/// tell: those of a user namespace do not count for this.
+fn lock_beyond(limit: u64) -> std::result::Result<(), Errno> {
+    let len = usize::try_from(limit).unwrap_or(usize::MAX).saturating_add(rustix::param::page_size());
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: the kernel chooses addresses that nothing else has.
+    let range = unsafe { mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::empty(), flags) }?;
+    // SAFETY: of what was just mapped; nothing of it is there, so nothing is locked but the addresses.
+    let locked = unsafe { mlock_with(range, len, MlockFlags::ONFAULT) };
+    // SAFETY: mapped above, and nobody else knows of it.
+    unsafe { munmap(range, len) }?;
+    locked
 }
 
 /// Enters the code of the program and of its libraries, their data and the heap into the page table, as far as they

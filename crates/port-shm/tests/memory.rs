@@ -17,7 +17,7 @@ use rustix::io::{Errno, dup, pwrite};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mprotect};
 use taut_base::Error;
 use taut_mem::lane::{Lane, LaneWriter};
-use taut_port_shm::{Connection, Listener, Memory, Message, Refusal, Waker, host_id, map};
+use taut_port_shm::{Connection, Listener, Memory, Message, Refusal, Waker, host_id, lock_process, map};
 
 const LEN: usize = 64 * 1024;
 
@@ -29,8 +29,10 @@ fn child() {
         ["attack", prefix] => attack(prefix),
         ["commit", procs] => commit_until_refused(procs),
         ["locked"] => locked(),
+        ["below"] => below(),
         ["limited"] => limited(),
         ["many"] => many(),
+        ["undescribed"] => without_descriptors(),
         _ => panic!("no role {role:?}"),
     }
 }
@@ -228,6 +230,44 @@ fn locked() {
     let refused = Memory::create("does not", 4 * LEN).unwrap().lock();
     let text = refused.expect_err("beyond the limit").to_string();
     assert!(text.contains("ulimit -l"), "{text}");
+    say("done");
+}
+
+#[test]
+fn a_process_that_is_below_its_limit_yet_is_not_locked() {
+    // A thread of few addresses: those of another stack and arena would be beyond the limit.
+    let mut child = Role::start_with("below", &[("MALLOC_ARENA_MAX", "1"), ("RUST_MIN_STACK", "262144")]);
+    assert_eq!(child.hear(), "done");
+}
+
+/// Locked it would end with the first memory that it asks for beyond the limit.
+fn below() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let (_, hard) = getrlimit(Resource::RLIMIT_MEMLOCK).unwrap();
+    setrlimit(Resource::RLIMIT_MEMLOCK, hard.min(8 << 20), hard).unwrap();
+    if nix::unistd::geteuid().is_root() {
+        nix::unistd::setuid(nix::unistd::Uid::from_raw(12_345)).unwrap();
+    }
+    let text = lock_process().expect_err("it may ask for more than it may lock").to_string();
+    for part in ["mlockall: ", "ulimit -l unlimited", "CAP_IPC_LOCK"] {
+        assert!(text.contains(part), "{text}");
+    }
+    std::hint::black_box(vec![1_u8; 16 << 20]);
+    say("done");
+}
+
+#[test]
+fn a_host_without_a_descriptor_to_ask_for_it_is_told_the_limit() {
+    Role::alone("undescribed");
+}
+
+fn without_descriptors() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    setrlimit(Resource::RLIMIT_NOFILE, 0, hard).unwrap();
+    let text = host_id().expect_err("there is none").to_string();
+    assert!(text.contains("boot_id: Too many open files") && text.contains("`ulimit -n`"), "{text}");
+    assert!(!text.contains("mount"), "{text}");
     say("done");
 }
 

@@ -223,9 +223,15 @@ impl UdpPort {
     }
 
     /// What the system has refused since the last call without which the port goes on: the call, the error, what it costs
-    /// and the remedy. An interface is warned of once. *Range*: 17 at most.
+    /// and the remedy. An interface is warned of once. *Range*: 25 at most.
     pub fn take_warnings(&mut self) -> Vec<String> {
         self.warnings.take()
+    }
+
+    /// Adds to the warnings what the kernel has not sent since the last call, one for each kind of error: not what peers that
+    /// have gone refuse, and a missing route once. How often is for the caller to say.
+    pub fn warn_of_unsent(&mut self) {
+        self.warnings.refused_sends(&self.stats.send_errors);
     }
 
     /// Bytes of the receive buffer that the kernel gave each socket, the smallest of them. Less

@@ -3,7 +3,7 @@
 use nix::errno::Errno;
 
 /// How many different error numbers are told apart; the rest is counted together.
-const KINDS: usize = 8;
+pub(crate) const KINDS: usize = 8;
 
 /// Counts by error number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -74,7 +74,8 @@ pub struct Stats {
     pub dropped_unreachable: u64,
     /// ICMP refusals that the kernel reported: a peer went away.
     pub refused: u64,
-    /// Datagrams that the kernel did not take for another reason.
+    /// Datagrams that the kernel did not take for another reason, as a rule of a firewall. [`crate::UdpPort::warn_of_unsent`]
+    /// tells of them.
     pub send_errors: ErrnoCounts,
     /// Receive calls that failed for a reason other than an empty queue.
     pub receive_errors: ErrnoCounts,

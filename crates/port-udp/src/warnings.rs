@@ -6,17 +6,20 @@ use std::net::IpAddr;
 use nix::errno::Errno;
 use taut_port::PortError;
 
+use crate::stats::{ErrnoCounts, KINDS};
 use crate::{Interface, MAX_INTERFACES};
 
-/// Warnings that wait to be taken: of each interface, and of the watch. Fewer leave one out, more are kept for one who
-/// never asks.
-const WAITING: usize = MAX_INTERFACES + 1;
+/// Warnings that wait to be taken: of each interface, of the watch, and of each kind of refused sends. Fewer leave one out,
+/// more are kept for one who never asks.
+const WAITING: usize = MAX_INTERFACES + 1 + KINDS;
 
 #[derive(Default)]
 pub(crate) struct Warnings {
     waiting: Vec<String>,
     /// The interfaces that were warned of.
     told: Vec<u32>,
+    /// The refused sends that were warned of.
+    unsent: ErrnoCounts,
 }
 
 impl Warnings {
@@ -38,6 +41,24 @@ impl Warnings {
              and peers may be lost: {}",
             PortError { call: "rtnetlink socket for changes of interfaces".into(), source, remedy }
         ));
+    }
+
+    /// The kernel has not sent so many datagrams, in all.
+    pub(crate) fn refused_sends(&mut self, errors: &ErrnoCounts) {
+        let before = std::mem::replace(&mut self.unsent, *errors);
+        for (number, count) in errors.iter() {
+            let (fresh, errno) = (count - before.of(number), Errno::from_raw(number));
+            let is_known = match errno {
+                // A peer that has gone.
+                Errno::ECONNREFUSED => true,
+                // A peer may have addresses in networks that are none of this host's, for as long as it is there.
+                Errno::ENETUNREACH | Errno::EHOSTUNREACH => fresh < count,
+                _ => false,
+            };
+            if fresh > 0 && !is_known {
+                self.add(unsent(errno, fresh));
+            }
+        }
     }
 
     /// An interface that has gone and comes back is warned of anew.
@@ -84,6 +105,29 @@ impl Warnings {
             self.waiting.push(line);
         }
     }
+}
+
+/// What datagrams are told of that have not left.
+fn unsent(errno: Errno, count: u64) -> String {
+    let remedy = match errno {
+        Errno::EPERM | Errno::EACCES => {
+            "a firewall drops what this process sends, or the policy of its sandbox, container or security module does: \
+             allow UDP there (`taut doctor` names the firewall's rule, and the one that helps)"
+        }
+        Errno::ENETUNREACH | Errno::EHOSTUNREACH => {
+            "no route leads to an address of a peer, which does no harm if another of its addresses is reached: add one \
+             (`ip route get ADDRESS` shows what there is)"
+        }
+        Errno::ENOBUFS | Errno::ENOMEM => {
+            "the queue of the interface is full or memory is short: send no faster than it does (`max_rate`), or lengthen \
+             the queue (`ip link set INTERFACE txqueuelen 10000`)"
+        }
+        _ => "check the interfaces (`ip addr`), the routes (`ip route`) and the host (`taut doctor`)",
+    };
+    let source = io::Error::from(errno);
+    let effect = "samples in them come late, by repair, or never, and peers may not be found";
+    let error = PortError { call: format!("sendto ({errno:?})"), source, remedy };
+    format!("datagrams are not sent, {count} of late: {effect}: {error}")
 }
 
 /// What to do about it; both numbers are defaults of the kernel's, the second one of newer kernels.
@@ -139,6 +183,33 @@ mod tests {
         assert_eq!(refuse(&mut warnings, 3, group, libc::EPERM).len(), 0, "it has stayed");
         let v6 = refuse(&mut warnings, 2, Ipv6Addr::LOCALHOST.into(), libc::ENOMEM).concat();
         assert!(v6.contains("IPV6_JOIN_GROUP") && v6.contains("optmem_max"), "{v6}");
+    }
+
+    #[test]
+    fn what_is_not_sent_is_warned_of_by_what_refused_it() {
+        let (mut warnings, mut errors) = (Warnings::default(), ErrnoCounts::default());
+        let mut refuse = |numbers: &[i32]| {
+            numbers.iter().for_each(|errno| errors.count(*errno));
+            warnings.refused_sends(&errors);
+            warnings.take()
+        };
+        assert_eq!(refuse(&[]), [""; 0]);
+        let [rule] = &refuse(&[libc::EPERM, libc::EPERM])[..] else { panic!("one warning") };
+        assert!(rule.starts_with("datagrams are not sent, 2 of late: "), "{rule}");
+        assert!(
+            rule.contains("sendto (EPERM): Operation not permitted") && rule.contains("taut doctor"),
+            "{rule}"
+        );
+        assert_eq!(refuse(&[]), [""; 0], "nothing has come to it");
+        let two = refuse(&[libc::EPERM, libc::ENOBUFS]);
+        assert!(
+            two.len() == 2 && two[0].contains("sent, 1 of late") && two[1].contains("max_rate"),
+            "{two:?}"
+        );
+        assert_eq!(refuse(&[libc::ECONNREFUSED]), [""; 0], "who has gone is no fault");
+        let route = refuse(&[libc::ENETUNREACH]);
+        assert!(route.len() == 1 && route[0].contains("ip route get"), "{route:?}");
+        assert_eq!(refuse(&[libc::ENETUNREACH]), [""; 0], "such addresses stay");
     }
 
     #[test]

@@ -168,13 +168,13 @@ pub struct Config {
     /// it is made: buffers, code, the stack of the driver's thread, the first samples' room in shared memory. What is
     /// refused is said when the participant is made.
     pub lock_process: bool,
-    /// SCHED_FIFO priority of the driver's thread, 1 to 99; 0: none. What is refused is said when the participant
-    /// is made.
+    /// SCHED_FIFO priority of the driver's thread, 1 to 99; 0: the policy and priority of the thread that makes the
+    /// participant. What is refused is said when the participant is made.
     pub driver_priority: u8,
     /// SCHED_DEADLINE for the driver's thread, instead of a priority. What is refused is said when the participant is
     /// made.
     pub driver_deadline: Option<DeadlineScheduling>,
-    /// The processors that the driver's thread runs on; none named: all that the process may use.
+    /// The processors that the driver's thread runs on; none named: those of the thread that makes the participant.
     pub driver_cpus: Vec<usize>,
     /// A step that runs for longer, or a listener, makes a flight record; 0: none does. *Units*: any; steps take
     /// some microseconds.

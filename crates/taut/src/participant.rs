@@ -111,7 +111,10 @@ impl DomainParticipant {
         let _ = self.executor.with(|participant, now| participant.assert_participant(now));
     }
 
-    /// With [`crate::Driver::Inline`]: handles what has arrived and is due; waits at most `timeout` for it.
+    /// With [`crate::Driver::Inline`]: handles what has arrived and is due; waits at most `timeout` for it. It returns as soon as
+    /// it has done something: for samples of each reader, whether that has a listener or not and whichever way they come, and
+    /// for a timer or what discovery hears. So it is a wait for several readers at once ([`crate::DataReader::take_next`] says
+    /// which of them have come).
     ///
     /// *Errors*: [`Error::PreconditionNotMet`] while another thread drives, or from a listener or a waker.
     pub fn run_once(&self, timeout: impl Into<Duration>) -> Result<()> {

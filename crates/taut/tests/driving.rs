@@ -396,6 +396,39 @@ impl Wake for Woken {
     }
 }
 
+/// As a wait set would be: no reader has a listener.
+#[test]
+fn who_drives_inline_is_back_for_a_sample_whichever_way_it_comes() {
+    let seldom = Duration::from_secs(600);
+    for local in [true, false] {
+        let quiet = Config {
+            announcement_period: seldom,
+            lease_duration: seldom.times(3),
+            spin: Duration::ZERO,
+            local,
+            ..config(25)
+        };
+        let one = DomainParticipant::with_config(&quiet).unwrap();
+        let inline =
+            DomainParticipant::with_config(&Config { driver: Driver::Inline, ..quiet.clone() }).unwrap();
+        let (writer, reader) = driven_pair(&one, &inline);
+        let ((begin, begun), (send, found)) = (mpsc::channel(), mpsc::channel());
+        std::thread::spawn(move || {
+            begin.send(nix::unistd::gettid().as_raw()).unwrap();
+            let sample = loop {
+                inline.run_once(SOON.times(10)).unwrap();
+                if let Some(sample) = reader.take_next().unwrap() {
+                    break sample;
+                }
+            };
+            let _ = send.send(sample.data.unwrap().value);
+        });
+        await_sleep(begun.recv().unwrap());
+        writer.write(&Number { value: 9 }).unwrap();
+        assert_eq!(found.recv_timeout(SOON.into()), Ok(9), "it sleeps on, local {local}");
+    }
+}
+
 /// A pair whose reader's participant has nobody else to drive it.
 fn driven_pair(a: &DomainParticipant, b: &DomainParticipant) -> (DataWriter<Number>, DataReader<Number>) {
     let writer = a.topic::<Number>("Driven").unwrap().writer(reliable()).unwrap();

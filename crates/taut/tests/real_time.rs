@@ -6,6 +6,8 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::Instant;
 
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
 use taut::{
     Activity, Config, DdsType, DeadlineScheduling, DomainParticipant, Driver, Duration, Error, FlightRecord,
     JobClass, Qos, RecordCause, RecordedStep,
@@ -87,6 +89,81 @@ fn the_driver_gets_its_deadline_or_says_how_to_get_it() {
         Err(Error::Error(text)) => assert!(text.contains("EPERM") && text.contains("CAP_SYS_NICE"), "{text}"),
         Err(other) => panic!("{other:?}"),
     }
+}
+
+/// What comes of `act` in a thread of its own with a policy that another program has given it. `None` if that may not.
+fn under<R: Send + 'static>(chrt: &'static [&str], act: impl FnOnce() -> R + Send + 'static) -> Option<R> {
+    let run = move || {
+        let thread = nix::unistd::gettid().to_string();
+        let status = Command::new("chrt").args(chrt).args(["-p", chrt_priority(chrt), &thread]).status();
+        status.expect("util-linux").success().then(act)
+    };
+    let told = std::thread::spawn(run).join().unwrap();
+    let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
+    assert!(told.is_some() || !is_root, "root may");
+    told
+}
+
+/// SCHED_DEADLINE has none.
+fn chrt_priority(chrt: &[&str]) -> &'static str {
+    if chrt.contains(&"--fifo") { "5" } else { "0" }
+}
+
+fn may_run_only_on(cpu: usize) {
+    let mut only = CpuSet::new();
+    only.set(cpu).unwrap();
+    sched_setaffinity(Pid::from_raw(0), &only).unwrap();
+}
+
+#[test]
+fn a_driver_without_settings_runs_as_who_makes_the_participant() {
+    let made = under(&["--fifo"], || {
+        may_run_only_on(0);
+        let _participant = DomainParticipant::with_config(&config()).unwrap();
+        let (stats, status) = (drivers("stat"), drivers("status"));
+        assert!(stats.iter().any(|line| stat(line)[37..39] == ["5", "1"]), "{stats:?}");
+        assert!(status.iter().any(|status| status.contains("Cpus_allowed_list:\t0\n")), "{status:?}");
+    });
+    if made.is_none() {
+        println!("not tested: it needs CAP_SYS_NICE");
+    }
+}
+
+#[test]
+fn a_thread_with_a_deadline_makes_a_participant_if_others_do_not_inherit_it() {
+    let make = || DomainParticipant::with_config(&config()).map(drop).map_err(|error| error.to_string());
+    let plain = &["--deadline", "--sched-runtime", "2000000", "--sched-period", "10000000"];
+    let reset =
+        &["--deadline", "--reset-on-fork", "--sched-runtime", "2000000", "--sched-period", "10000000"];
+    let (Some(refused), Some(made)) = (under(plain, make), under(reset, make)) else {
+        return println!("not tested: it needs CAP_SYS_NICE");
+    };
+    let text = refused.unwrap_err();
+    for part in
+        ["SCHED_DEADLINE", "make the participant before", "SCHED_FLAG_RESET_ON_FORK", "Driver::Inline"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(made, Ok(()));
+}
+
+#[test]
+fn a_deadline_on_some_of_the_processors_is_refused_with_what_is_in_the_way() {
+    let all = std::thread::available_parallelism().unwrap().get();
+    if all < 2 {
+        return println!("not tested: it needs two processors");
+    }
+    let ms = Duration::from_millis(1);
+    let times = DeadlineScheduling { runtime: Duration::from_micros(200), deadline: ms, period: ms };
+    let make = move || {
+        may_run_only_on(0);
+        DomainParticipant::with_config(&Config { driver_deadline: Some(times), ..config() }).map(drop)
+    };
+    let text = std::thread::spawn(make).join().unwrap().unwrap_err().to_string();
+    for part in ["EPERM", "may use 1 of ", "taskset -p -a -c PROCESSORS PID", "CAP_SYS_NICE"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("driver_cpus"), "it is empty: {text}");
 }
 
 /// Set in the process that this one starts without the privilege.

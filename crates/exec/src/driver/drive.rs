@@ -489,6 +489,7 @@ impl Inner {
             self.run(core, JobClass::Timers, |core, budget| {
                 core.follow_network();
                 core.time_ports();
+                core.tell_of_unsent();
                 let handled = core.participant.on_timeout(core.now, budget);
                 core.look_at_owed();
                 core.look_at_reports();

@@ -94,7 +94,8 @@ impl fmt::Display for Throttle {
         write!(
             f,
             "the polling driver runs under a real-time policy, and the kernel keeps {} ms of each {} ms for other \
-             threads: it rests for 60 us at a time, {} % of the time, so as not to be stopped for that long. On \
+             threads: it rests for 60 us at a time, {} % of the time, so as not to be stopped for that long, \
+             which helps while no other real-time thread runs on its processor. On \
              processors that nothing else needs (isolcpus, driver_cpus) {} as root lets it poll without a rest",
             self.kept / 1_000,
             self.period / 1_000,

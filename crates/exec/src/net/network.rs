@@ -31,6 +31,13 @@ const ELSEWHERE: Duration = Duration::from_millis(100);
 /// change tells that there are some. Lower asks in vain more often, higher lets samples go astray for longer.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// From one look at what is not sent to the next. Lower costs timers more, higher tells later.
+const UNSENT_LOOK: Duration = Duration::from_secs(1);
+
+/// From one warning of what is not sent to the next, at least. Lower fills the log where a firewall's rule stays, higher
+/// leaves another reason untold for longer.
+const UNSENT_AGAIN: Duration = Duration::from_secs(60);
+
 /// A process says it once: its participants ask for the same.
 static IS_CAPPED_SAID: AtomicBool = AtomicBool::new(false);
 
@@ -81,6 +88,25 @@ impl Core {
         }
     }
 
+    /// Tells of what the system has not sent, if it is time. Whoever sends has counted it; announcements, which never end, bring
+    /// the timers that this is called with.
+    pub fn tell_of_unsent(&mut self) {
+        if self.unsent_at > self.now {
+            return;
+        }
+        self.port.udp.warn_of_unsent();
+        let again = if self.tell_warnings() { UNSENT_AGAIN } else { UNSENT_LOOK };
+        self.unsent_at = self.now + again;
+    }
+
+    /// Tells what the sockets warn of. Returns whether that is anything.
+    fn tell_warnings(&mut self) -> bool {
+        let warnings = self.port.udp.take_warnings();
+        let is_any = !warnings.is_empty();
+        warnings.into_iter().for_each(|line| self.log(Level::Warn, line));
+        is_any
+    }
+
     /// Looks what there is now, if it is time, and tells the others.
     pub fn follow_network(&mut self) {
         if self.follow_at > self.now {
@@ -93,9 +119,7 @@ impl Core {
         }
         self.follow_at = Time::NEVER;
         let followed = self.port.follow(self.now);
-        for line in self.port.udp.take_warnings() {
-            self.log(Level::Warn, line);
-        }
+        self.tell_warnings();
         match followed {
             Ok(true) => {
                 let now_at: Vec<String> =

@@ -48,10 +48,16 @@ pub fn hear() {
 
 impl Role {
     pub fn start(role: impl std::fmt::Display) -> Role {
+        Role::start_with(role, &[])
+    }
+
+    /// The same with these variables.
+    pub fn start_with(role: impl std::fmt::Display, variables: &[(&str, &str)]) -> Role {
         let program = std::env::current_exe().expect("this program");
         let mut process = Command::new(program)
             .args(["--exact", "child", "--nocapture", "--test-threads=1"])
             .env(ROLE, role.to_string())
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

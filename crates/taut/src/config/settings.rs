@@ -325,7 +325,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "spin",
         allowed: "a time up to `1s`, as `20us`; `0us` for never",
-        meaning: "How long a wait for samples, or for room for them, looks before it sleeps, as long as looks find something; up to three times that where waits follow close upon each other.",
+        meaning: "How long a wait for samples, or for room for them, looks before it sleeps, as long as looks find something; up to three times that where waits follow close upon each other. It saves the wake-up if what is waited for comes within it from a thread that has a processor of its own: what a thread finds that was stopped while it looked does not count, so two that share one sleep at once.",
         set: Set::One(|config, text| {
             config.spin = span(text).filter(is_spin)?;
             Some(())
@@ -358,7 +358,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "driver_priority",
         allowed: "a number from 1 to 99; `0` for none",
-        meaning: "Run the driver's thread under SCHED_FIFO at this priority, before all threads without one. Needs `ulimit -r` of at least that, or CAP_SYS_NICE.",
+        meaning: "Run the driver's thread under SCHED_FIFO at this priority, before all threads without one; with none it has the policy and priority of the thread that makes the participant. Needs `ulimit -r` of at least that, or CAP_SYS_NICE.",
         set: Set::One(|config, text| {
             config.driver_priority = text.parse().ok().filter(|priority| *priority <= 99)?;
             Some(())
@@ -382,7 +382,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "driver_cpus",
         allowed: "numbers of processors, as `2, 3`",
-        meaning: "The processors that the driver's thread runs on; none named: all that the process may use.",
+        meaning: "The processors that the driver's thread runs on; none named: those of the thread that makes the participant.",
         set: Set::Numbers(|config, list| {
             config.driver_cpus = numbers(&list)?;
             Some(())

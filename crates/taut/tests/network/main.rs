@@ -6,6 +6,7 @@ mod critical;
 mod following;
 mod multicast;
 mod paths;
+mod refused;
 
 use std::process::Command;
 use std::sync::mpsc;
@@ -83,13 +84,17 @@ impl Host {
 
     /// From now on what comes by this cable meets this rule.
     fn on_ingress(&self, cable: &str, rule: String) {
-        let (cable, hook) = (cable.to_owned(), "{ type filter hook ingress device");
+        let hook = "{ type filter hook ingress device";
+        self.nft([
+            "add table netdev t".to_owned(),
+            format!("add chain netdev t in {hook} {cable} priority 0; }}"),
+            format!("add rule netdev t in {rule}"),
+        ]);
+    }
+
+    fn nft(&self, rules: [String; 3]) {
         self.on(move || {
-            for rule in [
-                "add table netdev t".to_owned(),
-                format!("add chain netdev t in {hook} {cable} priority 0; }}"),
-                format!("add rule netdev t in {rule}"),
-            ] {
+            for rule in rules {
                 let status =
                     starts(|| Command::new("nft").args(rule.split_whitespace()).status()).expect("nftables");
                 assert!(status.success(), "nft {rule}");

@@ -9,13 +9,13 @@ use taut::{Config, DataReader, DataWriter, DomainParticipant, Qos};
 use crate::{Host, Number, SOON, Stream, set_up, two_hosts};
 
 /// The warnings of this process, which has several hosts.
-struct Warnings(Mutex<Vec<String>>);
+pub struct Warnings(Mutex<Vec<String>>);
 
-static WARNINGS: Warnings = Warnings(Mutex::new(Vec::new()));
+pub static WARNINGS: Warnings = Warnings(Mutex::new(Vec::new()));
 
 impl Warnings {
     /// Those with this word, from when it is called for the first time.
-    fn with(&self, word: &str) -> Vec<String> {
+    pub fn with(&self, word: &str) -> Vec<String> {
         if log::set_logger(&WARNINGS).is_ok() {
             log::set_max_level(log::LevelFilter::Warn);
         }

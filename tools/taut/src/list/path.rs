@@ -54,7 +54,8 @@ pub fn name(path: SamplePath) -> &'static str {
 pub fn words((path, why): Expected) -> String {
     let way = match path {
         Some(SamplePath::Process) => "within one process",
-        Some(SamplePath::SharedMemory) => "by shared memory",
+        // Participants do not announce their users, who they alone know.
+        Some(SamplePath::SharedMemory) => "by shared memory, if their users may",
         Some(SamplePath::Network) => "by UDP",
         None => "by a way unknown",
     };

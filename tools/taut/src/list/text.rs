@@ -202,7 +202,7 @@ mod tests {
         write_matches(&mut page, &Domain { domain_id: 0, participants, endpoints });
         assert_eq!(
             page,
-            "\n15 of 15 pairs matched\n   1 within one process\n  10 by shared memory\n   2 by UDP (another host)\n   \
+            "\n15 of 15 pairs matched\n   1 within one process\n  10 by shared memory, if their users may\n   2 by UDP (another host)\n   \
              1 by UDP (another vendor)\n   1 by a way unknown (a participant has not announced itself)\n"
         );
     }

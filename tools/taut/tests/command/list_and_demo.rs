@@ -48,7 +48,7 @@ fn a_domain_is_listed() {
     let page = run_until(|| taut(domain, "ls --seconds 1"), has_pairs).stdout;
     assert!(page.starts_with("Domain 181: 3 participants, 1 topic, 3 endpoints\n"), "{page}");
     assert!(page.contains(&format!("Participant taut pub [{}]", pids[0])), "{page}");
-    assert!(page.contains("1 of 2 pairs matched\n  1 by shared memory\n"), "{page}");
+    assert!(page.contains("1 of 2 pairs matched\n  1 by shared memory, if their users may\n"), "{page}");
     assert!(page.contains("PARTITION [\"elsewhere\",\"b, c\"]"), "{page}");
 }
 
