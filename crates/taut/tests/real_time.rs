@@ -119,7 +119,7 @@ fn may_run_only_on(cpu: usize) {
 fn a_driver_without_settings_runs_as_who_makes_the_participant() {
     let made = under(&["--fifo"], || {
         may_run_only_on(0);
-        let _participant = DomainParticipant::with_config(&config()).unwrap();
+        let _participant = DomainParticipant::with_config(&config(209)).unwrap();
         let (stats, status) = (drivers("stat"), drivers("status"));
         assert!(stats.iter().any(|line| stat(line)[37..39] == ["5", "1"]), "{stats:?}");
         assert!(status.iter().any(|status| status.contains("Cpus_allowed_list:\t0\n")), "{status:?}");
@@ -131,7 +131,7 @@ fn a_driver_without_settings_runs_as_who_makes_the_participant() {
 
 #[test]
 fn a_thread_with_a_deadline_makes_a_participant_if_others_do_not_inherit_it() {
-    let make = || DomainParticipant::with_config(&config()).map(drop).map_err(|error| error.to_string());
+    let make = || DomainParticipant::with_config(&config(210)).map(drop).map_err(|error| error.to_string());
     let plain = &["--deadline", "--sched-runtime", "2000000", "--sched-period", "10000000"];
     let reset =
         &["--deadline", "--reset-on-fork", "--sched-runtime", "2000000", "--sched-period", "10000000"];
@@ -157,7 +157,7 @@ fn a_deadline_on_some_of_the_processors_is_refused_with_what_is_in_the_way() {
     let times = DeadlineScheduling { runtime: Duration::from_micros(200), deadline: ms, period: ms };
     let make = move || {
         may_run_only_on(0);
-        DomainParticipant::with_config(&Config { driver_deadline: Some(times), ..config() }).map(drop)
+        DomainParticipant::with_config(&Config { driver_deadline: Some(times), ..config(211) }).map(drop)
     };
     let text = std::thread::spawn(make).join().unwrap().unwrap_err().to_string();
     for part in ["EPERM", "may use 1 of ", "taskset -p -a -c PROCESSORS PID", "CAP_SYS_NICE"] {
