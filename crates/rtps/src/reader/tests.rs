@@ -631,23 +631,3 @@ fn history_is_awaited_as_long_as_it_comes() {
     assert!(!takes(at(1), 6, all), "history still comes");
     assert!(takes(at(2), 6, all) && takes(Time(3), 7, all), "nobody says that it is over");
 }
-
-/// What others of its group have asked for comes to a reader that still gets history, too.
-#[test]
-fn a_repair_for_a_group_ends_no_history() {
-    let mut writer = WriterProxy::new(WRITER, false, 0, Vec::new());
-    writer.await_history(Time(0) + limits::HISTORY_PATIENCE);
-    let (all, this) = (EntityId::UNKNOWN, EntityId::user(1, false, false));
-    let mut takes = |number, to| {
-        let is_taken = !writer.is_known(SequenceNumber(number))
-            || writer.is_of_history(Time(1), SequenceNumber(number), to);
-        if is_taken {
-            assert_eq!(writer.on_change(&mut Some(change(Time(1), number)), |offer| *offer = None), 0);
-        }
-        is_taken
-    };
-    assert!([1, 2, 3].into_iter().all(|number| takes(number, this)));
-    assert!(takes(4, all), "it is next");
-    assert!(!takes(100, all), "history still comes");
-    assert!([5, 6].into_iter().all(|number| takes(number, this)));
-}

@@ -323,11 +323,11 @@ impl WriterProxy {
             self.history_until = Some(now + limits::HISTORY_PATIENCE);
             return true;
         }
-        if now >= until {
+        let follows = number == self.next || now >= until;
+        if follows {
             self.end_history(SequenceNumber::ZERO);
         }
-        // One that is next may be what others of its group are sent again: what is behind it comes as history all the same.
-        number == self.next || now >= until
+        follows
     }
 
     /// All that there is of history up to this change has been sent. Returns how many of that are lost: those that have begun
