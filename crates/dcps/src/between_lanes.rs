@@ -58,7 +58,7 @@ impl ReaderSide {
         if self.offers & 2 == 0 {
             return StatusMask::NONE;
         }
-        let pulled = self.pull(now);
+        let pulled = self.pull_at_most(now, taut_rtps::limits::LOCAL_CHANGES);
         self.note_awaited(pulled);
         pulled.news
     }

@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use log::Level;
 use taut_base::{Duration, Time};
@@ -36,11 +36,17 @@ pub(crate) struct Listening {
     long: Duration,
     /// The longest that they took at a time.
     longest_ns: AtomicU64,
+    /// What they took before counts no more.
+    since: AtomicI64,
 }
 
 impl Listening {
     pub fn new(longest_step: Option<Duration>) -> Listening {
-        Listening { long: recorder::long_listeners(longest_step), longest_ns: AtomicU64::new(0) }
+        Listening {
+            long: recorder::long_listeners(longest_step),
+            longest_ns: AtomicU64::new(0),
+            since: AtomicI64::new(0),
+        }
     }
 
     pub fn longest(&self) -> std::time::Duration {
@@ -48,11 +54,14 @@ impl Listening {
     }
 
     pub fn begin_anew(&self) {
+        self.since.store(monotonic_now().0, Ordering::Relaxed);
         self.longest_ns.store(0, Ordering::Relaxed);
     }
 
-    fn note(&self, at_a_time: Duration) {
-        let ns = at_a_time.0.max(0).unsigned_abs();
+    /// They have run from one time to the other.
+    fn note(&self, first: Time, now: Time) {
+        let since = Time(self.since.load(Ordering::Relaxed));
+        let ns = now.since(first.max(since)).0.max(0).unsigned_abs();
         if ns > self.longest_ns.load(Ordering::Relaxed) {
             self.longest_ns.fetch_max(ns, Ordering::Relaxed);
         }
@@ -118,7 +127,11 @@ impl Inner {
         self.let_go(core, count > 0);
         // Before all that is the user's and may take long.
         let helped = self.help_alone();
+        let began = began.filter(|_| helped.is_none());
         // A logger is the user's, too.
+        let calls_users = tells || !lines.is_empty() || rare.is_some();
+        let first = calls_users.then(|| began.unwrap_or_else(monotonic_now));
+        left.began = left.began.or(first);
         lines.iter().for_each(|line| to_log(|| log::warn!("{line}")));
         self.leave_matches(matches);
         if let Some(rare) = &rare {
@@ -127,11 +140,11 @@ impl Inner {
                 .iter()
                 .for_each(|record| to_log(|| log::warn!(target: recorder::TARGET, "{}", record.for_log())));
         }
-        let began = began.filter(|_| helped.is_none());
         let began = tells.then(|| began.unwrap_or_else(monotonic_now));
-        left.began = left.began.or(began);
         self.tell_of(news.iter_mut().take(count));
-        began.into_iter().for_each(|began| self.note_listeners(began, left.began.unwrap_or(began)));
+        if let Some(first) = left.began.filter(|_| calls_users) {
+            self.note_listeners(began, first);
+        }
         if let Some(task) = rare.and_then(|rare| rare.report) {
             self.report(task);
         }
@@ -181,10 +194,11 @@ impl Inner {
         has_news.get()
     }
 
-    /// Listeners have run since then, and before them others since `first`. That they did so for long is told later.
-    fn note_listeners(&self, began: Time, first: Time) {
+    /// Listeners have run since then, and before them others or a logger since `first`. That they did so for long is told later.
+    fn note_listeners(&self, began: Option<Time>, first: Time) {
         let now = monotonic_now();
-        self.listening.note(now.since(first));
+        self.listening.note(first, now);
+        let Some(began) = began else { return };
         let ran = now.since(began);
         if ran < self.listening.long {
             return;

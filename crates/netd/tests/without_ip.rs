@@ -140,7 +140,7 @@ fn an_interface_in_another_mode_than_before() {
         assert!(matches!(messages[0], Message::Taken { attached: AttachMode::Native, .. }), "{messages:?}");
         let next = netd.connect();
         netd.while_held(|| {
-            drop((first, fds));
+            while_none_starts(|| drop((first, fds)));
             ask(&next, AttachMode::Generic);
         });
         let (messages, _fds) = answered(&next);

@@ -216,8 +216,14 @@ fn make(
 ) -> Result<(), String> {
     let old = records.clone();
     let same = |other: &Record| other.is_here(identity) && other.item == record.item;
-    // One that is there keeps its place: what was made after it goes before it, as with queues the rules that name them.
-    let place = records.iter().position(same).unwrap_or(records.len());
+    // One that is there keeps its place: what was made after it goes before it, as with queues the rules that name them. They
+    // may have been made before there was anything to change of the queues.
+    let names_queues = |other: &Record| {
+        other.is_here(identity) && matches!(other.written, Change::Rule { .. } | Change::Spread(_))
+    };
+    let is_of_queues = matches!(record.written, Change::Channels { .. });
+    let first_behind = || is_of_queues.then(|| records.iter().position(names_queues)).flatten();
+    let place = records.iter().position(same).or_else(first_behind).unwrap_or(records.len());
     records.retain(|other| !same(other));
     let besides = taken_away(facts, &record, records, identity);
     // Before it, so that they are taken back after it.

@@ -52,7 +52,7 @@ impl Warnings {
                 // A peer that has gone.
                 Errno::ECONNREFUSED => true,
                 // A peer may have addresses in networks that are none of this host's, for as long as it is there.
-                Errno::ENETUNREACH | Errno::EHOSTUNREACH => fresh < count,
+                Errno::ENETUNREACH => fresh < count,
                 _ => false,
             };
             if fresh > 0 && !is_known {
@@ -114,7 +114,11 @@ fn unsent(errno: Errno, count: u64) -> String {
             "a firewall drops what this process sends, or the policy of its sandbox, container or security module does: \
              allow UDP there (`taut doctor` names the firewall's rule, and the one that helps)"
         }
-        Errno::ENETUNREACH | Errno::EHOSTUNREACH => {
+        Errno::EHOSTUNREACH => {
+            "a firewall of a peer or on the way to it rejects what is sent, or no route leads there: allow UDP there, and see \
+             `ip route get ADDRESS`"
+        }
+        Errno::ENETUNREACH => {
             "no route leads to an address of a peer, which does no harm if another of its addresses is reached: add one \
              (`ip route get ADDRESS` shows what there is)"
         }

@@ -384,19 +384,17 @@ impl Participant {
     pub(crate) fn arm_reader_liveliness(&mut self, index: ReaderIndex) {
         let Some(reader) = self.readers.get(index.0) else { return };
         if let Some((end, _)) = reader.first_lease() {
-            self.timers.set(end.max(reader.grace_until), Timer::ReaderLiveliness(index));
+            self.timers.set(end, Timer::ReaderLiveliness(index));
         }
     }
 
     /// The first of the leases is over, unless its writer was heard meanwhile. As with those of participants
-    /// ([`Participant::on_lease_timer`]), what a writer has said may still lie in a socket if that is noticed late: it has as
-    /// long as its lease for a second look, and no longer than [`limits::LEASE_GRACE`].
-    pub(crate) fn on_reader_liveliness_timer(&mut self, now: Time, at: Time, index: ReaderIndex) {
+    /// ([`Participant::on_lease_timer`]), what a writer has said may still lie in a socket if that is noticed late.
+    pub(crate) fn on_reader_liveliness_timer(&mut self, now: Time, index: ReaderIndex) {
         let Some(reader) = self.readers.get_mut(index.0) else { return };
-        let Some((end, lease)) = reader.first_lease() else { return };
-        let is_first_look = at <= end;
-        if is_first_look && now.since(end) >= limits::LEASE_LATE {
-            reader.grace_until = now + lease.min(limits::LEASE_GRACE);
+        let Some((end, is_second)) = reader.first_lease() else { return };
+        if !is_second && now.since(end) >= limits::LEASE_LATE {
+            reader.late_since = now;
         } else {
             self.compare_leases(now, index, true);
         }
@@ -406,9 +404,9 @@ impl Participant {
     /// Compares what each writer has promised with when it was heard. Those that are silent are found so where `ends` is set.
     fn compare_leases(&mut self, now: Time, index: ReaderIndex, ends: bool) {
         let Some(reader) = self.readers.get_mut(index.0) else { return };
-        let mut changed = Vec::new();
+        let (mut changed, late_since) = (Vec::new(), reader.late_since);
         reader.proxies.for_each(|_, proxy| {
-            let alive = proxy.heard + proxy.liveliness.lease_duration > now;
+            let alive = proxy.lease_end(late_since).0 > now;
             if alive != proxy.alive && (alive || ends) {
                 proxy.alive = alive;
                 changed.push((proxy.guid, alive));

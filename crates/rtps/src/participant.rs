@@ -312,7 +312,7 @@ impl Participant {
                 Timer::AssertLiveliness => self.on_assert_timer(now, at),
                 Timer::AssertManual => self.say_manual(now),
                 Timer::AssertByTopic(index) => self.tell_lane_readers(now, index),
-                Timer::ReaderLiveliness(index) => self.on_reader_liveliness_timer(now, at, index),
+                Timer::ReaderLiveliness(index) => self.on_reader_liveliness_timer(now, index),
                 Timer::WriterLiveliness(index) => self.on_writer_liveliness_timer(now, index),
                 Timer::Lifespan(index) => self.on_lifespan_timer(now, at, index),
                 Timer::Flow => self.on_flow_timer(now),

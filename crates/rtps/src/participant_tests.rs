@@ -569,8 +569,9 @@ fn a_reader_is_looked_at_once_however_many_of_its_writers_are_back() {
     const WRITERS: usize = 50;
     let (mut both, _, reader) = with_leases(LivelinessKind::Automatic, WRITERS);
     let here = &mut both.ends[1];
-    let late = Both::NOW + Duration::from_secs(2);
-    here.on_reader_liveliness_timer(late, late, reader);
+    let noticed = Both::NOW + Duration::from_secs(2);
+    let late = noticed + limits::LEASE_GRACE;
+    [noticed, late].iter().for_each(|now| here.on_reader_liveliness_timer(*now, reader));
     let silent = |here: &Participant| {
         here.reader(reader).unwrap().proxies.values().filter(|proxy| !proxy.alive).count()
     };

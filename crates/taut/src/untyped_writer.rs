@@ -156,7 +156,14 @@ impl UntypedWriter {
     pub fn publish_loan(&self, named: Named, memory: Memory, len: usize, moment: Moment) -> Result<()> {
         self.executor.may_use()?;
         let call = &mut Call::new(ChangeKind::Alive, named.instance, moment, self.patience(true));
-        let Tools { pool, outlet, instances, .. } = &mut *self.tools()?;
+        let mut tools = match self.tools() {
+            Ok(tools) => tools,
+            Err(refused) => {
+                self.dropped.borrow_mut().push(memory);
+                return Err(refused);
+            }
+        };
+        let Tools { pool, outlet, instances, .. } = &mut *tools;
         let written = self.executor.publish(outlet, call, &mut Payload::of(pool, memory, len));
         if !instances.is_empty() {
             instances.end_write(named, ChangeKind::Alive, written.is_ok());

@@ -85,8 +85,8 @@ pub struct JobReport {
 pub struct LatencyReport {
     /// The classes, highest first.
     pub classes: [JobReport; JobClass::ALL.len()],
-    /// The longest that listeners and wakers of the program have run at a time, between two steps of the thread that called
-    /// them.
+    /// The longest that listeners, wakers and the logger of the program have run at a time, between two steps of the thread that
+    /// called them.
     pub listeners: Duration,
     /// The most steps that ran, one after another and none of them of writes that others had left before, while a thread
     /// wanted the token or its critical write was left for the holder: 1 is the step that had begun by then.
@@ -113,7 +113,7 @@ impl LatencyReport {
     /// does, and one thread at a time wants the token: who asks later waits for the others. It is never below what was
     /// seen, as when the system has given the processor to others.
     ///
-    /// The thread that drives begins no step while it runs listeners, so their longest is in it, but for writes and calls, which
+    /// The thread that drives begins no step while it runs listeners or a logger, so their longest is in it, but for writes and calls, which
     /// run on threads of their own then. With `Driver::Inline` the time in which the program does not drive is not in it.
     pub fn bound(&self, class: JobClass) -> Duration {
         self.classes.iter().find(|of| of.class == class).map(|of| of.bound).unwrap_or_default()

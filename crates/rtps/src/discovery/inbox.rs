@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use taut_base::GuidPrefix;
+use taut_base::{EntityId, GuidPrefix};
 
 use crate::history_cache::CacheChange;
 use crate::limits;
@@ -16,8 +16,8 @@ use crate::reader::Offer;
 #[derive(Default)]
 pub(crate) struct Inbox {
     changes: VecDeque<CacheChange>,
-    /// How many there are of each participant that has some, by its name, with the one that is being handled. In a row that
-    /// keeps its memory: an assertion of liveliness allocates nothing.
+    /// How many there are that tell of endpoints, of each participant that has some, by its name, with the one that is being
+    /// handled. In a row that keeps its memory.
     counts: Vec<(GuidPrefix, usize)>,
     /// Whose change is being handled.
     current: Option<GuidPrefix>,
@@ -31,12 +31,19 @@ impl Inbox {
     /// Takes a change, if there is room. Apart from the samples whose way it is on.
     #[cold]
     pub fn take(&mut self, offer: &mut Offer) {
-        if self.changes.len() >= limits::INBOX {
+        // Once one has found no room all others wait, too: who says much would take each place that is free.
+        if self.has_refused || self.changes.len() >= limits::INBOX {
             self.has_refused = true;
             return;
         }
         let Some(change) = offer.take() else { return };
-        let prefix = change.writer_guid.prefix;
+        if tells_of_endpoints(&change) {
+            self.count(change.writer_guid.prefix);
+        }
+        self.changes.push_back(change);
+    }
+
+    fn count(&mut self, prefix: GuidPrefix) {
         match self.place_of(prefix) {
             Ok(at) => {
                 if let Some((_, count)) = self.counts.get_mut(at) {
@@ -45,14 +52,13 @@ impl Inbox {
             }
             Err(at) => self.counts.insert(at, (prefix, 1)),
         }
-        self.changes.push_back(change);
     }
 
     fn place_of(&self, prefix: GuidPrefix) -> Result<usize, usize> {
         self.counts.binary_search_by_key(&prefix, |(of, _)| *of)
     }
 
-    /// Is something of this participant yet to be handled, or being handled?
+    /// Is something that this participant has said of its endpoints yet to be handled, or being handled?
     pub fn has_some_of(&self, prefix: GuidPrefix) -> bool {
         self.place_of(prefix).is_ok()
     }
@@ -69,7 +75,7 @@ impl Inbox {
     /// The next one, which is being handled until [`Inbox::end_current`].
     pub fn next(&mut self) -> Option<CacheChange> {
         let change = self.changes.pop_front()?;
-        self.current = Some(change.writer_guid.prefix);
+        self.current = tells_of_endpoints(&change).then_some(change.writer_guid.prefix);
         Some(change)
     }
 
@@ -105,4 +111,9 @@ impl Inbox {
         let has_room = self.changes.len() <= limits::INBOX / 2;
         has_room && std::mem::take(&mut self.has_refused)
     }
+}
+
+/// An assertion of liveliness tells of none: what is acknowledged does not wait for it.
+fn tells_of_endpoints(change: &CacheChange) -> bool {
+    change.writer_guid.entity != EntityId::PARTICIPANT_MESSAGE_WRITER
 }

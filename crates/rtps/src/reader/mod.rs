@@ -43,8 +43,8 @@ pub struct Reader {
     pub repeat_at: Time,
     /// It is in the schedule.
     pub acks_queued: bool,
-    /// Until then no writer is found silent whose lease was over before: that was noticed late.
-    pub(crate) grace_until: Time,
+    /// That a lease was over was noticed late then, for the last time: see [`WriterProxy::lease_end`].
+    pub(crate) late_since: Time,
     reliable: bool,
     durable: bool,
     /// The last value of the count field of ACKNACK and NACK_FRAG. It belongs to the reader and outlives
@@ -66,7 +66,7 @@ impl Reader {
             local_first: false,
             repeat_at: Time::NEVER,
             acks_queued: false,
-            grace_until: Time::AT_ONCE,
+            late_since: Time::AT_ONCE,
             reliable: qos.reliability.kind == ReliabilityKind::Reliable,
             durable: qos.durability != DurabilityKind::Volatile,
             count: 0,
@@ -100,13 +100,10 @@ impl Reader {
         }
     }
 
-    /// When the first lease of those writers ends that keep their promise, and that lease.
-    pub(crate) fn first_lease(&self) -> Option<(Time, Duration)> {
-        let leases = self.proxies.values().filter(|proxy| proxy.alive).map(|proxy| {
-            let lease = proxy.liveliness.lease_duration;
-            (proxy.heard + lease, lease)
-        });
-        leases.min()
+    /// When the first lease of those writers ends that keep their promise, and whether that is its second end.
+    pub(crate) fn first_lease(&self) -> Option<(Time, bool)> {
+        let alive = self.proxies.values().filter(|proxy| proxy.alive);
+        alive.map(|proxy| proxy.lease_end(self.late_since)).min()
     }
 
     /// A matched writer has gone.

@@ -381,6 +381,16 @@ impl WriterProxy {
         self.answers.patience().max(self.least_patience)
     }
 
+    /// When its lease ends, and whether that is the second time: one that was over before a look that was `late_since` then may
+    /// have been kept up by what still lies in a socket. It has as long as its lease again, and no longer than
+    /// [`limits::LEASE_GRACE`].
+    pub(crate) fn lease_end(&self, late_since: Time) -> (Time, bool) {
+        let lease = self.liveliness.lease_duration;
+        let end = self.heard + lease;
+        let has_second = self.alive && end < late_since;
+        (if has_second { late_since + lease.min(limits::LEASE_GRACE) } else { end }, has_second)
+    }
+
     /// Answers to what is asked from now on may take this long, as is known from elsewhere. What was asked for already
     /// is late when it was to be.
     pub(super) fn be_patient(&mut self, patience: Duration) {
