@@ -244,6 +244,17 @@ mod tests {
 
     const LIMIT: std::time::Duration = std::time::Duration::from_secs(20);
 
+    #[test]
+    fn listeners_that_run_while_a_report_begins_anew_count_from_there() {
+        let (listening, hour) = (Listening::new(None), Duration::from_secs(3_600));
+        let begun = monotonic_now();
+        listening.note(begun, begun + hour);
+        assert_eq!(listening.longest(), hour.into());
+        listening.begin_anew();
+        listening.note(Time(begun.0 - hour.0), monotonic_now());
+        assert!(listening.longest() < hour.into());
+    }
+
     /// There is something to tell of the participant, which whoever gives the token back next finds.
     fn have_news(inner: &Inner) {
         let mut core = inner.token();

@@ -485,6 +485,9 @@ fn who_has_been_handled_is_acknowledged_while_another_one_waits() {
     assert_eq!(handle(), Some((true, Some(one))), "while it is handled it is not over");
     assert_eq!(handle(), Some((false, Some(other))));
     assert!(handle().is_none() && inbox.end_current().is_none());
+    // That it lives makes no endpoint known.
+    inbox.take(&mut Some(change_of(Guid::new(one, EntityId::PARTICIPANT_MESSAGE_WRITER), Bytes::new())));
+    assert!(!inbox.has_some_of(one) && inbox.next().is_some() && inbox.end_current().is_none());
 }
 
 /// A peer that comes to know many endpoints at once is greeted in steps.
@@ -618,6 +621,25 @@ fn writers_that_have_spoken_while_nobody_listened_are_not_silent() {
         here.on_timeout(late + Duration::from_secs(1), usize::MAX);
         assert_eq!(changes_of_liveliness(here).len(), if speaks { 3 } else { 0 });
     }
+}
+
+#[test]
+fn a_short_lease_leaves_the_others_their_second_look() {
+    let (mut both, _, reader) = with_leases(LivelinessKind::Automatic, 3);
+    let here = &mut both.ends[1];
+    let short = Duration::from_millis(10);
+    let proxies = &mut here.readers.get_mut(reader.0).unwrap().proxies;
+    let first = *proxies.keys().next().unwrap();
+    proxies.get_mut(&first).unwrap().liveliness.lease_duration = short;
+    let late = Both::NOW + Duration::from_secs(3);
+    here.on_timeout(late, usize::MAX);
+    assert_eq!(changes_of_liveliness(here), []);
+    here.on_timeout(late + short, usize::MAX);
+    assert_eq!(changes_of_liveliness(here), [false]);
+    here.hear_writers(late + short, GuidPrefix([1; 12]), LivelinessKind::Automatic);
+    here.on_timeout(late + limits::LEASE_GRACE, usize::MAX);
+    let silent = changes_of_liveliness(here).iter().filter(|alive| !**alive).count();
+    assert!(silent <= 1, "the short one alone: {silent}");
 }
 
 /// Nor does one of them that is heard first show that the others are.

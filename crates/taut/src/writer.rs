@@ -415,7 +415,12 @@ mod tests {
         assert!(matches!(lend(), Err(Error::PreconditionNotMet(_))));
         drop(loan);
         drop(call);
-        assert_eq!(lend().unwrap().as_ptr(), memory);
+        let loan = lend().unwrap();
+        assert_eq!(loan.as_ptr(), memory);
+        let call = writer.untyped.tools.borrow_mut();
+        assert!(matches!(loan.write(), Err(Error::PreconditionNotMet(_))));
+        drop(call);
+        assert_eq!(lend().unwrap().as_ptr(), memory, "what is refused goes back, too");
     }
 
     #[test]

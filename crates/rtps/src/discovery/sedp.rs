@@ -418,13 +418,21 @@ mod tests {
             let proxy = reader.proxies.get_mut(&Guid::new(peer, pair.remote_writer)).unwrap();
             (1..=9).for_each(|number| _ = proxy.on_change(&mut change(pair.remote_writer, number), |_| {}));
         }
-        (0..limits::INBOX).for_each(|_| participant.inbox.take(&mut change(EntityId::UNKNOWN, 1)));
+        (0..=limits::INBOX).for_each(|_| participant.inbox.take(&mut change(EntityId::UNKNOWN, 1)));
+        let mut all = Vec::new();
         for _ in 0..pairs.len() {
-            participant.inbox.next();
+            while !participant.inbox.is_to_be_filled() {
+                // Who says something while others wait has to wait as well.
+                participant.inbox.take(&mut change(EntityId::UNKNOWN, 1));
+                all.extend(participant.inbox.next());
+            }
+            while participant.inbox.len() + 1 < limits::INBOX {
+                participant.inbox.take(&mut change(EntityId::UNKNOWN, 1));
+            }
             participant.fill_inbox();
         }
-        let all: Vec<EntityId> =
-            std::iter::from_fn(|| participant.inbox.next()).map(|change| change.writer_guid.entity).collect();
+        all.extend(std::iter::from_fn(|| participant.inbox.next()));
+        let all: Vec<EntityId> = all.iter().map(|change| change.writer_guid.entity).collect();
         assert!(told.iter().all(|entity| all.contains(entity)));
     }
 
