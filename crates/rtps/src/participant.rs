@@ -429,7 +429,7 @@ impl Participant {
             }
             let done = match work {
                 Work::Discovery => {
-                    let (spdp, database, inbox) = (&mut self.spdp, &mut self.database, &self.inbox);
+                    let (spdp, database, inbox) = (&mut self.spdp, &mut self.database, &mut self.inbox);
                     let builtin = &mut self.builtin;
                     let mut outbound = Outbound { spdp, builtin, database, inbox, writers, readers, timers };
                     builtin.queued = !outbound.send(&mut tx);

@@ -13,12 +13,19 @@ use crate::history_cache::CacheChange;
 use crate::limits;
 use crate::reader::Offer;
 
+/// What a participant has said of its endpoints that is yet to be handled, or being handled.
+struct Said {
+    count: usize,
+    /// What it is owed was to be sent meanwhile.
+    withheld: bool,
+}
+
 #[derive(Default)]
 pub(crate) struct Inbox {
     changes: VecDeque<CacheChange>,
     /// How many there are that tell of endpoints, of each participant that has some, by its name, with the one that is being
     /// handled. In a row that keeps its memory.
-    counts: Vec<(GuidPrefix, usize)>,
+    said: Vec<(GuidPrefix, Said)>,
     /// Whose change is being handled.
     current: Option<GuidPrefix>,
     /// Something found no room since the last time that this was asked.
@@ -46,21 +53,23 @@ impl Inbox {
     fn count(&mut self, prefix: GuidPrefix) {
         match self.place_of(prefix) {
             Ok(at) => {
-                if let Some((_, count)) = self.counts.get_mut(at) {
-                    *count = count.saturating_add(1);
+                if let Some((_, said)) = self.said.get_mut(at) {
+                    said.count = said.count.saturating_add(1);
                 }
             }
-            Err(at) => self.counts.insert(at, (prefix, 1)),
+            Err(at) => self.said.insert(at, (prefix, Said { count: 1, withheld: false })),
         }
     }
 
     fn place_of(&self, prefix: GuidPrefix) -> Result<usize, usize> {
-        self.counts.binary_search_by_key(&prefix, |(of, _)| *of)
+        self.said.binary_search_by_key(&prefix, |(of, _)| *of)
     }
 
-    /// Is something that this participant has said of its endpoints yet to be handled, or being handled?
-    pub fn has_some_of(&self, prefix: GuidPrefix) -> bool {
-        self.place_of(prefix).is_ok()
+    /// Is something that this participant has said of its endpoints yet to be handled, or being handled? What it is owed is not
+    /// sent then, and [`Inbox::end_current`] tells when it is to be.
+    pub fn withholds(&mut self, prefix: GuidPrefix) -> bool {
+        let said = self.place_of(prefix).ok().and_then(|at| self.said.get_mut(at));
+        said.map(|(_, said)| said.withheld = true).is_some()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -79,19 +88,21 @@ impl Inbox {
         Some(change)
     }
 
-    /// What was being handled, if anything, has been. Returns whose it was, if that was the last one of that participant.
+    /// What was being handled, if anything, has been. Returns whose it was, if that was the last one of a participant from which
+    /// something is withheld.
     pub fn end_current(&mut self) -> Option<GuidPrefix> {
         let prefix = self.current.take()?;
         let at = self.place_of(prefix).ok()?;
-        let (_, count) = self.counts.get_mut(at)?;
-        *count = count.saturating_sub(1);
-        (*count == 0).then(|| self.counts.remove(at).0)
+        let (_, said) = self.said.get_mut(at)?;
+        said.count = said.count.saturating_sub(1);
+        let is_last = said.count == 0;
+        is_last.then(|| self.said.remove(at)).filter(|(_, said)| said.withheld).map(|(prefix, _)| prefix)
     }
 
     /// Nothing of this participant is wanted any more.
     pub fn forget(&mut self, prefix: GuidPrefix) {
         self.changes.retain(|change| change.writer_guid.prefix != prefix);
-        self.counts.retain(|(of, _)| *of != prefix);
+        self.said.retain(|(of, _)| *of != prefix);
         self.current = self.current.filter(|of| *of != prefix);
     }
 

@@ -280,10 +280,17 @@ impl Participant {
         }
     }
 
-    /// A change has been handled. If it was the last one of a participant, what that has said is acknowledged now: before, it
-    /// would take endpoints for known here that are not, and send history to readers that do not listen.
+    /// A change has been handled. If it was the last one of a participant that was not told what it has said, it is now: before,
+    /// it would take endpoints for known here that are not, and send history to readers that do not listen.
+    #[inline]
     fn end_handling(&mut self) {
-        let Some(prefix) = self.inbox.end_current() else { return };
+        if let Some(prefix) = self.inbox.end_current() {
+            self.send_withheld(prefix);
+        }
+    }
+
+    #[cold]
+    fn send_withheld(&mut self, prefix: GuidPrefix) {
         for pair in self.builtin.pairs() {
             if let Some(reader) = self.readers.get_mut(pair.reader.0) {
                 reader.queue_owed(Guid::new(prefix, pair.remote_writer));

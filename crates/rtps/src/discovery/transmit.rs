@@ -21,7 +21,7 @@ pub(crate) struct Outbound<'a> {
     pub spdp: &'a mut Spdp,
     pub builtin: &'a Builtin,
     pub database: &'a mut Database,
-    pub inbox: &'a Inbox,
+    pub inbox: &'a mut Inbox,
     pub writers: &'a mut Table<Writer>,
     pub readers: &'a mut Table<Reader>,
     pub timers: &'a mut Timers,
@@ -67,7 +67,7 @@ impl Outbound<'_> {
         if is_newcomer && !to.is_empty() {
             self.spdp.write(tx, to);
         }
-        let waits = self.inbox.has_some_of(prefix);
+        let waits = self.inbox.withholds(prefix);
         for pair in self.builtin.pairs() {
             let Some(reader) = self.readers.get_mut(pair.reader.0) else { continue };
             let Some(writer) = self.writers.get_mut(pair.writer.0) else { continue };
