@@ -262,8 +262,9 @@ mod tests {
     #[test]
     fn nobody_drives_for_no_longer_than_is_said() {
         let mut pause = Pause::default();
-        let lasts = || match pause.next(false, BUSY, NEVER) {
-            (time, may_be_late) => time + SLACK * u32::from(may_be_late),
+        let lasts = || {
+            let (time, may_be_late) = pause.next(false, BUSY, NEVER);
+            time + SLACK * u32::from(may_be_late)
         };
         let last: Vec<_> = std::iter::repeat_with(lasts).take(20).collect();
         let longest = last.windows(2).map(|two| two.iter().sum::<Duration>()).max();

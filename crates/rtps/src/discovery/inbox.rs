@@ -61,7 +61,14 @@ impl Inbox {
         }
     }
 
+    #[inline]
     fn place_of(&self, prefix: GuidPrefix) -> Result<usize, usize> {
+        // Most often nobody or this one alone has said something.
+        match self.said.as_slice() {
+            [] => return Err(0),
+            [(of, _)] if *of == prefix => return Ok(0),
+            _ => {}
+        }
         self.said.binary_search_by_key(&prefix, |(of, _)| *of)
     }
 
@@ -95,8 +102,16 @@ impl Inbox {
         let at = self.place_of(prefix).ok()?;
         let (_, said) = self.said.get_mut(at)?;
         said.count = said.count.saturating_sub(1);
-        let is_last = said.count == 0;
-        is_last.then(|| self.said.remove(at)).filter(|(_, said)| said.withheld).map(|(prefix, _)| prefix)
+        if said.count > 0 {
+            return None;
+        }
+        let withheld = said.withheld;
+        if at + 1 == self.said.len() {
+            self.said.pop();
+        } else {
+            self.said.remove(at);
+        }
+        withheld.then_some(prefix)
     }
 
     /// Nothing of this participant is wanted any more.
