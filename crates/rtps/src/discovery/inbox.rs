@@ -106,7 +106,7 @@ impl Inbox {
             return None;
         }
         let withheld = said.withheld;
-        if at + 1 == self.said.len() {
+        if at == self.said.len().saturating_sub(1) {
             self.said.pop();
         } else {
             self.said.remove(at);
