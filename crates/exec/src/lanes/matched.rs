@@ -29,7 +29,8 @@ pub(crate) struct Following<'a>(&'a AtomicBool);
 
 impl Drop for Following<'_> {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::SeqCst);
+        // What another thread had left before it found the flag set is seen from here on: hence no mere store.
+        self.0.swap(false, Ordering::SeqCst);
     }
 }
 
