@@ -211,7 +211,10 @@ mod tests {
             tell.send(())
         });
         let goes_on = told.recv_timeout(ANSWER);
+        // At the end of its input it would end by itself.
+        let input = other.stdin.take();
         let ended = other.wait().expect("it is ours");
+        drop(input);
         assert!(was_struck(ended) && goes_on.is_ok(), "{goes_on:?}");
     }
 }
