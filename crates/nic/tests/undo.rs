@@ -130,7 +130,7 @@ fn a_change_that_is_made_again_keeps_its_place() {
     before.channels.as_mut().unwrap().combined_max = 8;
     before.qdiscs.as_mut().unwrap().leaves.clear();
     // The first time there may be nothing to change of the queues.
-    for asked in [[(6, 5), (8, 5)], [(4, 3), (8, 5)]] {
+    for asked in [[(6, 5), (8, 5)], [(4, 3), (8, 3)]] {
         let (mut machine, mut records) = (Strict(Recorded::new(before.clone())), Vec::new());
         for (queues, critical) in asked {
             let config =
