@@ -393,20 +393,26 @@ mod tests {
     use crate::Config;
     use crate::discovery::{ParticipantData, builtin_endpoint};
 
-    /// Who tells of writers without end does not keep out what others say of readers.
-    #[test]
-    fn what_waits_for_room_in_the_inbox_has_it_in_turn() {
+    /// A participant that knows a peer with these built-in endpoints.
+    fn with_peer(builtin_endpoints: u32) -> (Participant, GuidPrefix) {
         let address = |port| Locator::udp_v4([127, 0, 0, 1].into(), port);
         let mut participant = Participant::new(Config::at(GuidPrefix([1; 12]), address(7410)));
-        let peer = GuidPrefix([2; 12]);
+        let (guid_prefix, metatraffic_unicast) = (GuidPrefix([2; 12]), vec![address(7412)]);
         let data = ParticipantData {
-            guid_prefix: peer,
-            metatraffic_unicast: vec![address(7412)],
-            builtin_endpoints: builtin_endpoint::PUBLICATIONS_ANNOUNCER
-                | builtin_endpoint::SUBSCRIPTIONS_ANNOUNCER,
+            guid_prefix,
+            metatraffic_unicast,
+            builtin_endpoints,
             ..ParticipantData::default()
         };
         participant.note_peer(Time(0), data, &address(7412), &[]);
+        (participant, guid_prefix)
+    }
+
+    /// Who tells of writers without end does not keep out what others say of readers.
+    #[test]
+    fn what_waits_for_room_in_the_inbox_has_it_in_turn() {
+        let announcers = builtin_endpoint::PUBLICATIONS_ANNOUNCER | builtin_endpoint::SUBSCRIPTIONS_ANNOUNCER;
+        let (mut participant, peer) = with_peer(announcers);
         let change = |entity, number| {
             Some(CacheChange {
                 kind: ChangeKind::Alive,
@@ -428,7 +434,9 @@ mod tests {
         (0..=limits::INBOX).for_each(|_| participant.inbox.take(&mut change(EntityId::UNKNOWN, 1)));
         let mut all = Vec::new();
         for _ in 0..pairs.len() {
+            let mut steps = 0..limits::INBOX;
             while !participant.inbox.is_to_be_filled() {
+                assert!(steps.next().is_some(), "nothing that waits ever has room");
                 // Who says something while others wait has to wait as well.
                 participant.inbox.take(&mut change(EntityId::UNKNOWN, 1));
                 all.extend(participant.inbox.next());
@@ -445,15 +453,7 @@ mod tests {
 
     #[test]
     fn those_that_have_answered_nothing_leave_room_for_the_others() {
-        let address = |port| Locator::udp_v4([127, 0, 0, 1].into(), port);
-        let mut participant = Participant::new(Config::at(GuidPrefix([1; 12]), address(7410)));
-        let peer = GuidPrefix([2; 12]);
-        let data = ParticipantData {
-            guid_prefix: peer,
-            metatraffic_unicast: vec![address(7412)],
-            ..ParticipantData::default()
-        };
-        participant.note_peer(Time(0), data, &address(7412), &[]);
+        let (mut participant, peer) = with_peer(ParticipantData::default().builtin_endpoints);
         let named = |n: u32| Guid::new(peer, EntityId::user(n, true, false));
         let of = |guid| EndpointData::of(guid, "Topic", "Type", EndpointQos::default_writer());
         let known = Arc::new(of(named(0)));
