@@ -44,7 +44,7 @@ impl News {
         }
     }
 
-    #[inline(never)]
+    #[cold]
     fn add_to_others(&mut self, entity: Entity, kinds: StatusMask) {
         // Few entities have news at a time: a step handles a bounded number of frames.
         match self.queue.iter_mut().find(|(known, _)| *known == entity) {
@@ -197,6 +197,7 @@ impl Readers {
         result
     }
 
+    #[inline]
     fn note_alarm(&mut self, index: ReaderIndex, alarm: Option<Time>) {
         if let Some(at) = alarm {
             // What is to be done at once is due now, and no later than it is found.

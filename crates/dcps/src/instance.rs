@@ -138,6 +138,7 @@ impl Instance {
         }
     }
 
+    #[cold]
     fn register_among(&mut self, writer: Guid) {
         if let Err(place) = self.writers.binary_search(&writer) {
             self.writers.insert(place, writer);
@@ -297,6 +298,7 @@ impl InstanceTable {
         self.slab.get_mut(self.recent)
     }
 
+    #[cold]
     #[inline(never)]
     fn search(&self, handle: InstanceHandle) -> Option<u32> {
         self.by_handle.get(&handle).copied()

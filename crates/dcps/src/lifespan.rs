@@ -50,6 +50,7 @@ impl Lifespans {
         if self.of.is_empty() { None } else { self.find_end(now, change) }
     }
 
+    #[inline(never)]
     fn find_end(&self, now: Time, change: &CacheChange) -> Option<Time> {
         let (_, lifespan) = self.of.iter().find(|(writer, _)| *writer == change.writer_guid)?;
         // That an instance has ended stays true.

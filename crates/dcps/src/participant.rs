@@ -158,6 +158,7 @@ impl DomainParticipant {
     }
 
     /// What the wall clock shows now.
+    #[inline(never)]
     pub fn set_wall_clock(&mut self, now: Time, wall: Timestamp) {
         self.readers.lags.set_wall_clock(now, wall);
     }

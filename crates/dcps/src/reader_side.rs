@@ -381,6 +381,12 @@ impl ReaderSide {
         self.sources.iter().any(Source::is_ready)
     }
 
+    /// Is nothing here, and does nothing come by itself: no lane leads here, and no time brings anything?
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        self.cache.is_empty() && self.sources.is_empty() && !self.cache.has_timeout()
+    }
+
     /// Is there a sample that was not read, as far as that can be said without looking through the lanes? If
     /// one is in a lane it is left there, from where [`ReaderSide::pass_next`] takes it. Asks for the time only if it
     /// needs to know.
@@ -448,6 +454,7 @@ impl ReaderSide {
         if self.sources.is_empty() { Pulled::default() } else { self.refill_from_lanes(now) }
     }
 
+    #[inline(never)]
     fn refill_from_lanes(&mut self, now: impl Fn() -> Time) -> Pulled {
         self.expire(&now);
         if self.cache.unread_count() > 0 && self.cache.keeps_order() {

@@ -232,6 +232,9 @@ impl Executor {
     /// door's lock: it hands a large sample on. `false` if there is none. The caller [watches](Executor::watch) `own` times
     /// itself, and others hear of what it leaves; it has asked [`Executor::may_use`]. *Cost*: the lock.
     pub fn take_next(&self, door: &Door, own: usize, out: &mut dyn FnMut(Taken<'_>)) -> bool {
+        if door.is_quiet() {
+            return false;
+        }
         let (mut side, mut pulled) = (door.side(), Pulled::default());
         match side.pass_next(&mut pulled, out) {
             Passed::On(()) => {
@@ -244,6 +247,9 @@ impl Executor {
                 tell_wall_clock(&mut side);
                 pulled.add(side.refill(monotonic_now));
                 let taken = side.take_next_with(monotonic_now, out).is_some();
+                if !taken {
+                    door.note_vain_look(&side);
+                }
                 self.leave(door, side, pulled, (taken, own));
                 taken
             }
@@ -294,9 +300,13 @@ impl Executor {
         take: impl FnOnce(&mut ReaderSide, Time, &mut Pulled) -> usize,
     ) -> Result<()> {
         self.may_use()?;
+        if door.is_quiet() {
+            return Ok(());
+        }
         let mut side = door.side();
         // What has come too soon waits, and is not counted.
         if side.cache.is_empty() && !side.is_ready() && side.cache.next_timeout().is_none() {
+            door.note_vain_look(&side);
             return Ok(());
         }
         let (now, mut pulled) = (monotonic_now(), Pulled::default());
@@ -403,7 +413,9 @@ impl Executor {
         }
         self.inner.doors.watch(door);
         // Who sleeps has told no writer to wake it.
-        self.inner.kick();
+        if self.inner.holding.is_asleep() {
+            self.inner.kick();
+        }
     }
 
     /// The inverse of [`Executor::watch`].

@@ -160,6 +160,7 @@ impl Core {
 
     /// While fresh changes wait for company, nothing from their class on is sent. Those that wait for longer than a burst's do
     /// go with whatever else there is to send.
+    #[inline(never)]
     pub fn lowest_now(&self, lowest: TxClass) -> TxClass {
         let until = self.held.until;
         let is_over = until == Time::NEVER || until <= self.now;
@@ -205,6 +206,7 @@ impl Core {
     }
 
     /// Has the flight recorder make a record, to be told with the next news.
+    #[cold]
     pub fn record(&mut self, cause: RecordCause) {
         if self.recorder.make(self.now, cause) {
             self.participant.tell(Entity::Participant, StatusMask::NONE);

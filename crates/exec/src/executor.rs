@@ -496,13 +496,26 @@ impl Inner {
     pub fn wait<R>(
         &self,
         until: Option<Time>,
+        ready: impl FnMut(&mut DomainParticipant, Time) -> Option<R>,
+    ) -> Option<R> {
+        self.wait_first(until, |_| None, ready)
+    }
+
+    /// The same of who waits in a way of its own first if nobody else drives: `None` of that if the usual one has to follow.
+    #[inline]
+    pub fn wait_first<R>(
+        &self,
+        until: Option<Time>,
+        first: impl FnOnce(&Driving) -> Option<R>,
         mut ready: impl FnMut(&mut DomainParticipant, Time) -> Option<R>,
     ) -> Option<R> {
+        let mut first = Some(first);
         loop {
             let claim = self.role.claim();
             if claim == Claim::Taken {
                 let role = Driving::new(self);
-                return self.drive_until(Some(&role), until, &mut ready);
+                let found = first.take().and_then(|first| first(&role));
+                return found.or_else(|| self.drive_until(Some(&role), until, &mut ready));
             }
             if self.role.is_away(taut_lock::thread_id()) {
                 return self.drive_until(None, until, &mut ready);

@@ -169,6 +169,7 @@ impl Inner {
         self.hooks.is_any() || self.role.has_followers() || self.doors.has_parked()
     }
 
+    #[inline(never)]
     pub fn finish<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> bool {
         if core.participant.is_quiet() {
             return self.let_go(core, false);

@@ -86,6 +86,7 @@ impl Bytes {
         }
     }
 
+    #[cold]
     #[inline(never)]
     fn len_elsewhere(&self) -> usize {
         match &self.0 {
@@ -164,7 +165,7 @@ impl Bytes {
         ));
     }
 
-    #[inline(never)]
+    #[cold]
     fn set_short_alone(&mut self, from: &[u8], len: usize) -> bool {
         let short = from.get(..len).and_then(Bytes::short);
         let is_short = short.is_some();

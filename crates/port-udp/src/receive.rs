@@ -343,6 +343,7 @@ fn deliver_each(all: &Frame, each: usize, stats: &mut Stats, sink: &mut dyn FnMu
 /// Are these datagrams, of a full burst, fragments of large samples that the kernel can join? Of those of more than half a
 /// buffer, as loopback has them, no two fit into one; to ask for it would only end the reads of single datagrams, and
 /// [`crate::Direct`]'s looks, for good.
+#[inline(never)]
 fn are_fragments(mut heads: impl Iterator<Item = Head>) -> bool {
     let Some(first) = heads.next().filter(|first| (FRAGMENTS..SLOT / 2).contains(&first.len)) else {
         return false;

@@ -119,6 +119,7 @@ impl Calls {
     }
 
     /// A change was written then.
+    #[cold]
     pub fn note(&mut self, number: SequenceNumber, called: Time) {
         if let Some(slot) = self.times.get_mut(Calls::place(number)) {
             *slot = (number, called);

@@ -80,6 +80,7 @@ impl Counters {
     }
 
     /// Counts bytes that were refused.
+    #[cold]
     pub fn malformed(&mut self, reason: WireError) {
         if let Some(count) = self.malformed.get_mut(reason.index()) {
             *count = count.saturating_add(1);

@@ -418,7 +418,7 @@ fn padding(kind: PayloadKind, length: usize) -> usize {
     if kind == PayloadKind::Key { padding_of_key(length) } else { length.wrapping_neg() % 4 }
 }
 
-#[inline(never)]
+#[cold]
 fn padding_of_key(length: usize) -> usize {
     length.max(KEY_PAYLOAD_MIN).next_multiple_of(4).saturating_sub(length)
 }

@@ -436,10 +436,7 @@ impl Participant {
                     !builtin.queued
                 }
                 Work::Acks(index) => acknowledge(&mut tx, readers, timers, index),
-                Work::Repair(index) => writers.get_mut(index.0).is_none_or(|writer| {
-                    writer.queued.repair = !writer.repair(&mut tx);
-                    !writer.queued.repair
-                }),
+                Work::Repair(index) => repair(&mut tx, writers, index),
                 // Who is alone in its class, as most are, need not look for others.
                 Work::Push(index) if class > TxClass::Data || !paced && !schedule.has(class) => {
                     push_alone(&mut tx, writers, timers, index)
@@ -677,8 +674,7 @@ fn wake(writer: &mut Writer, schedule: &mut Schedule, timers: &mut Timers, now: 
     if writer.has_fresh() && !writer.queued.push {
         writer.queued.push = true;
         let class = match builtin {
-            true if writer.guid.entity == EntityId::PARTICIPANT_MESSAGE_WRITER => TxClass::Liveliness,
-            true => TxClass::Discovery,
+            true => class_of_builtin(writer),
             false if writer.priority > 0 => TxClass::Critical,
             false => TxClass::Data,
         };
@@ -686,6 +682,15 @@ fn wake(writer: &mut Writer, schedule: &mut Schedule, timers: &mut Timers, now: 
     }
     arm_timers(timers, now, writer);
     has_owed && builtin
+}
+
+#[cold]
+fn class_of_builtin(writer: &Writer) -> TxClass {
+    if writer.guid.entity == EntityId::PARTICIPANT_MESSAGE_WRITER {
+        TxClass::Liveliness
+    } else {
+        TxClass::Discovery
+    }
 }
 
 /// Sends what a reader owes its writers. Returns whether all is out.
@@ -706,7 +711,17 @@ fn acknowledge(
     })
 }
 
+/// Sends what a writer owes single readers. Returns whether all is out.
+#[inline(never)]
+fn repair(tx: &mut Tx<'_>, writers: &mut Table<Writer>, index: WriterIndex) -> bool {
+    writers.get_mut(index.0).is_none_or(|writer| {
+        writer.queued.repair = !writer.repair(tx);
+        !writer.queued.repair
+    })
+}
+
 /// Says that a writer is alive. Returns whether all are told.
+#[cold]
 fn tell_alive(tx: &mut Tx<'_>, writers: &mut Table<Writer>, index: WriterIndex) -> bool {
     writers.get_mut(index.0).is_none_or(|writer| {
         writer.manual.is_queued = !writer.send_liveliness(tx);

@@ -40,7 +40,7 @@ impl<K: Ord + Copy, V> RecentMap<K, V> {
         self.slots.get_mut(at).map(|value| &mut **value)
     }
 
-    #[inline(never)]
+    #[cold]
     fn search(&mut self, key: &K) -> Option<u32> {
         let at = *self.index.get(key)?;
         self.recent = Some((*key, at));

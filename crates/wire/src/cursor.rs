@@ -66,6 +66,12 @@ macro_rules! numbers {
     )*};
 }
 
+/// Fewer bytes than the field has.
+#[cold]
+fn truncated<T>() -> Result<T, WireError> {
+    Err(WireError::Truncated)
+}
+
 impl<'a> Cursor<'a> {
     /// Starts at the first byte, which is also the origin of [`Cursor::align`].
     pub const fn new(bytes: &'a [u8], endian: Endian) -> Cursor<'a> {
@@ -95,7 +101,7 @@ impl<'a> Cursor<'a> {
     /// The next `n` bytes.
     #[inline]
     pub fn bytes(&mut self, n: usize) -> Result<&'a [u8], WireError> {
-        let (head, rest) = self.rest.split_at_checked(n).ok_or(WireError::Truncated)?;
+        let Some((head, rest)) = self.rest.split_at_checked(n) else { return truncated() };
         self.rest = rest;
         Ok(head)
     }
@@ -103,7 +109,7 @@ impl<'a> Cursor<'a> {
     /// The next `N` bytes as an array.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
-        let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(WireError::Truncated)?;
+        let Some((head, rest)) = self.rest.split_first_chunk::<N>() else { return truncated() };
         self.rest = rest;
         Ok(*head)
     }
@@ -111,7 +117,7 @@ impl<'a> Cursor<'a> {
     /// The next `N` bytes, whose fields are then read without a check of each.
     #[inline]
     pub(crate) fn fixed<const N: usize>(&mut self) -> Result<Fields<'a, N>, WireError> {
-        let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(WireError::Truncated)?;
+        let Some((head, rest)) = self.rest.split_first_chunk::<N>() else { return truncated() };
         self.rest = rest;
         Ok(Fields::new(head, self.endian))
     }

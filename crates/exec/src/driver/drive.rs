@@ -19,6 +19,7 @@ use crate::driver::hand::Hand;
 use crate::driver::waiting::{AT_PORT, look_until};
 use crate::driver::watch::Readable;
 use crate::executor::Inner;
+use crate::lanes::door::Door;
 use crate::lanes::neighbours::FIRST_SOURCE;
 use crate::net::network::{HOSTS, NETWORK};
 use crate::net::ports::{ASIDE, HAND};
@@ -105,6 +106,40 @@ impl Inner {
             }
             core = self.step(&readable, just_now);
         }
+    }
+
+    /// Drives until a reader, to which no lane leads, has a sample, as long as there is nothing else to be done: a sleep needs
+    /// no token then. Returns whether it has one; if not the usual way is to follow. The caller watches the door.
+    pub fn drive_until_unread(&self, role: &Driving, door: &Door, until: Option<Time>) -> bool {
+        let has_unread = || door.side().shows_unread(monotonic_now);
+        let mut now = monotonic_now();
+        while until.is_none_or(|until| until > now) {
+            let Some((wake_at, busy)) = self.doze(now, until) else { return false };
+            // Whoever brings one from here on wakes this thread.
+            if !door.is_quiet() && has_unread() {
+                self.holding.wake();
+                return true;
+            }
+            role.note_driven();
+            let mut readable = Readable::default();
+            let just_now = self.wait_at_port(now, wake_at, busy, &mut readable);
+            if !readable.is_any() {
+                return false;
+            }
+            let (mut core, idle_until) = self.step_until(&readable, just_now);
+            let found = has_unread();
+            if found && idle_until.is_none() {
+                self.stop_driving(core, Some(()));
+                return true;
+            }
+            now = core.now;
+            core.accounts.end_round();
+            self.end_step(core, idle_until);
+            if found {
+                return true;
+            }
+        }
+        false
     }
 
     /// Looks for what is waited for, which may empty a lane: then it is a step. Otherwise it is as short as the reading
@@ -412,6 +447,7 @@ impl Inner {
     /// What is below the user's samples, one kind of it after the other. When samples have come meanwhile the round is over:
     /// whoever waits for them looks, or is told. The next one goes on with the next kind, so that each has its step however
     /// many samples come; timers that are due have theirs first, but not in two rounds one after the other.
+    #[inline(never)]
     pub fn run_lower_jobs(&self, core: &mut MutexGuard<'_, Core>, meta: Option<&Readable>) {
         let (first, mut kind) = (core.next_lower, core.next_lower);
         let had_timers = std::mem::take(&mut core.had_timers);

@@ -51,10 +51,15 @@ impl Inner {
         self.help_on();
         self.owed.asleep.wake_all();
         if self.holding.until() != Time::NEVER {
-            let mut core = self.enter();
-            self.send_waiting(&mut core);
-            self.give_back(core);
+            self.send_what_is_held();
         }
+    }
+
+    #[inline(never)]
+    fn send_what_is_held(&self) {
+        let mut core = self.enter();
+        self.send_waiting(&mut core);
+        self.give_back(core);
     }
 
     fn send_waiting(&self, core: &mut MutexGuard<'_, Core>) {

@@ -119,6 +119,12 @@ impl Holding {
         lower(&self.looks_at, burst::due(held_until));
     }
 
+    /// Does the driver sleep? Who asks has said before what it is to look at: either this sees it asleep, or it looks after that.
+    #[inline]
+    pub fn is_asleep(&self) -> bool {
+        self.sleeps_until.load(Ordering::SeqCst) != AWAKE
+    }
+
     /// The driver is to be woken. Returns whether the caller is to do it: it sleeps, and nobody else does.
     pub fn rouse(&self) -> bool {
         self.sleeps_until.swap(AWAKE, Ordering::SeqCst) != AWAKE
@@ -180,7 +186,10 @@ impl Holding {
                 return None;
             }
             let next = wake_at.min(due);
-            self.looks_at.store(next.0, Ordering::SeqCst);
+            // It says so already where it slept until then before; who has it look sooner meanwhile does no harm.
+            if self.looks_at.load(Ordering::Relaxed) != next.0 {
+                self.looks_at.store(next.0, Ordering::SeqCst);
+            }
             // Who began to hold something before the store has had nobody wake it.
             if burst::due(self.until()) >= next {
                 return Some(next);

@@ -144,10 +144,13 @@ impl Rhythm {
     }
 
     /// When to look for the next sample, from and until; `None` if it is not known when it comes.
+    #[inline]
     pub fn next(&self, now: Time) -> Option<(Time, Time)> {
-        if !self.is_on() {
-            return None;
-        }
+        if self.is_on() { self.next_expected(now) } else { None }
+    }
+
+    #[inline(never)]
+    fn next_expected(&self, now: Time) -> Option<(Time, Time)> {
         self.pass_over(now);
         let at = (self.trust() >= TRUSTED).then(|| self.at())?;
         Some((at - self.ahead - self.late(), at + self.ahead))

@@ -8,6 +8,7 @@ use taut_lock::MutexGuard;
 
 use crate::access::{tell_wall_clock, tell_wall_clock_to, would_wait};
 use crate::clock::monotonic_now;
+use crate::driver::driving::Driving;
 use crate::executor::Executor;
 use crate::lanes::door::Door;
 use crate::write::burst;
@@ -191,20 +192,24 @@ pub fn ends(wait: Duration) -> Option<Time> {
 impl Executor {
     /// Waits until a reader has a sample that was not read. `false` when `until` has passed.
     pub fn wait_unread(&self, door: &Door, until: Option<Time>) -> bool {
-        let is_served = self.inner.polling.has_thread();
-        if (is_served || door.has_lanes())
+        let (is_served, has_lanes) =
+            (self.inner.polling.has_thread(), self.inner.doors.has_lanes() && door.has_lanes());
+        if (is_served || has_lanes)
             && door.spin.look(self.inner.spin, until, &FOR_SAMPLE, || self.finds_unread(door))
         {
             return true;
         }
-        if self.is_threaded()
+        if has_lanes
+            && self.is_threaded()
             && let Some(found) = self.park(door, until)
         {
             return found;
         }
         self.watch(door);
         let inner = &self.inner;
-        let found = inner.wait(until, |participant, now| {
+        let alone =
+            |role: &Driving| (!has_lanes && inner.drive_until_unread(role, door, until)).then_some(());
+        let found = inner.wait_first(until, alone, |participant, now| {
             if door.side().shows_unread(monotonic_now) {
                 return Some(());
             }
@@ -232,10 +237,14 @@ impl Executor {
 
     /// Is there a sample to take?
     fn has_unread(&self, door: &Door) -> bool {
+        if door.is_quiet() {
+            return false;
+        }
         let mut side = door.side();
         if side.shows_unread(monotonic_now) {
             return true;
         }
+        door.note_vain_look(&side);
         side.is_ready() && self.empty_ready(door, side)
     }
 

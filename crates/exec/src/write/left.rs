@@ -101,6 +101,13 @@ impl<W> Left<W> {
     /// The same for one who has made that fence after it gave the token back.
     #[inline]
     pub fn help_on<T>(&self, take: impl Fn() -> Option<T>, serve: impl Fn(T)) {
+        if self.is_any() {
+            self.serve_all(take, serve);
+        }
+    }
+
+    #[cold]
+    fn serve_all<T>(&self, take: impl Fn() -> Option<T>, serve: impl Fn(T)) {
         while self.is_any() {
             let Some(token) = take() else { return };
             serve(token);

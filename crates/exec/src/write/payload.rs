@@ -106,6 +106,7 @@ impl<'a> Payload<'a> {
     pub(crate) fn share_as(&mut self, view: &mut Bytes) {
         let is_short = match &self.at {
             At::Value { header, value, .. } => view.set_short_with(self.len, |to| lay(header, value, to)),
+            At::Buffer(_, Some(buffer)) if self.len <= INLINE => view.set_short(buffer, self.len),
             _ => false,
         };
         if !is_short {
@@ -113,6 +114,7 @@ impl<'a> Payload<'a> {
         }
     }
 
+    #[inline(never)]
     fn share(&mut self) -> Bytes {
         let bytes = match &mut self.at {
             At::Buffer(_, Some(buffer)) if self.len <= INLINE => {

@@ -144,6 +144,7 @@ impl Inner {
     }
 
     /// A fresh change of `len` bytes waits for company until then. `false` if it is to be sent now.
+    #[inline(never)]
     fn hold(&self, core: &mut Core, until: Time, len: usize, burst: &Burst) -> bool {
         let nobody_sends = self.holding.is_telling();
         let fresh = core.participant.has_work(TxClass::Data) && !core.participant.has_work(TxClass::Critical);

@@ -174,6 +174,7 @@ impl WriterProxy {
         number < self.next || (self.has_waiting() && self.knows_behind(number))
     }
 
+    #[cold]
     fn knows_behind(&self, number: SequenceNumber) -> bool {
         self.pending.contains(number) || self.irrelevant.contains(number)
     }
@@ -192,7 +193,7 @@ impl WriterProxy {
             return 0;
         };
         self.note_arrival(time);
-        let had_begun = !self.assemblies.is_empty() && self.assemblies.remove(&number).is_some();
+        let had_begun = !self.assemblies.is_empty() && self.end_assembly(number);
         if !self.reliable {
             // Best effort: what finds no place is gone, and the cache has counted it.
             let lost = self.skip_to(number);
@@ -215,6 +216,12 @@ impl WriterProxy {
         }
         self.deliver_pending(deliver);
         0
+    }
+
+    /// Had it begun to arrive in parts? It is there as a whole now.
+    #[cold]
+    fn end_assembly(&mut self, number: SequenceNumber) -> bool {
+        self.assemblies.remove(&number).is_some()
     }
 
     /// A change waits for others. Where there is no room for it, those behind it that can be asked for again go, so that
@@ -284,6 +291,7 @@ impl WriterProxy {
     }
 
     /// A change has arrived that what comes before it is not waited for. Returns how many are lost with that.
+    #[inline(never)]
     fn skip_to(&mut self, number: SequenceNumber) -> u64 {
         // What was written before this side listened is not lost, nor what history no longer has.
         let listened = self.next > SequenceNumber::FIRST && self.history_until.is_none();
@@ -344,6 +352,7 @@ impl WriterProxy {
 
     /// A change that was asked for has arrived, all of it now or the rest of one that had begun to come before: what was
     /// asked for meanwhile is not answered by that, and waits behind it, which says nothing of how long answers take.
+    #[cold]
     fn note_answer(&mut self, now: Time, is_begin: bool) {
         self.asked = self.asked.saturating_sub(1);
         self.rests_until = None;

@@ -15,7 +15,7 @@ impl Writer {
         !self.lifespan.is_infinite() && self.expire_until(now)
     }
 
-    #[inline(never)]
+    #[cold]
     fn expire_until(&mut self, now: Time) -> bool {
         let (mut any, before) = (false, self.expired);
         if !self.kept.is_empty() {
@@ -88,7 +88,7 @@ impl Writer {
         self.want_next_expiry()
     }
 
-    #[inline(never)]
+    #[cold]
     fn want_next_expiry(&mut self) -> Option<Time> {
         self.expires_at = self.next_to_expire()?.2;
         Some(self.expires_at)
