@@ -18,6 +18,7 @@ mod driver {
 #[path = "../../src/lanes"]
 mod lanes {
     pub(crate) mod matched;
+    pub(crate) mod quiet;
 }
 mod sync;
 #[path = "../../../lock/src/word.rs"]
@@ -33,6 +34,7 @@ mod held_samples;
 mod inheriting_lock;
 mod kernel;
 mod left_writes;
+mod looks_at_doors;
 mod standing_by;
 
 /// How often loom takes the processor from a thread that could go on, if `LOOM_MAX_PREEMPTIONS` does not say.

@@ -17,6 +17,7 @@ use taut_rtps::ReaderIndex;
 
 use crate::clock::monotonic_now;
 use crate::driver::waiting::Spin;
+use crate::lanes::quiet::Quiet;
 use crate::lanes::ringer::Ringer;
 
 /// Lanes that a driver looks at itself before it sleeps. Higher and a look at a socket waits for that at lanes, which takes
@@ -31,8 +32,7 @@ const NOBODY: u32 = u32::MAX;
 pub struct Door {
     pub(crate) index: ReaderIndex,
     side: Mutex<ReaderSide>,
-    /// A look has found nothing, and the next one finds nothing before something is brought.
-    quiet: AtomicBool,
+    quiet: Quiet,
     /// Who wants to be told of new samples: threads that wait, listeners, tasks.
     watchers: AtomicUsize,
     /// Who is to be told that there is room in a lane, by its writer.
@@ -48,18 +48,17 @@ impl Door {
         self.side.lock()
     }
 
-    /// Is there nothing here, as nothing was brought since a look that has found nothing? Who has said before that it sleeps is
-    /// woken for what this does not see. *Cost*: a load.
+    /// Is there nothing here, as nothing was brought since a look that has found nothing? See [`Quiet::is_set`].
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        self.quiet.load(Ordering::SeqCst)
+        self.quiet.is_set()
     }
 
     /// A look has found nothing to take; the caller has the lock.
     #[inline]
     pub(crate) fn note_vain_look(&self, side: &ReaderSide) {
         if side.is_quiet() {
-            self.quiet.store(true, Ordering::Relaxed);
+            self.quiet.set();
         }
     }
 
@@ -420,7 +419,7 @@ impl TableDoors {
             side.end_delivery(monotonic_now);
             self.table.note_broken(index, &mut side);
             let awaited = side.take_awaited();
-            door.quiet.store(false, Ordering::Relaxed);
+            door.quiet.end();
             drop(side);
             if awaited {
                 door.ring_writers();
@@ -435,7 +434,7 @@ impl Doors for TableDoors {
             Arc::new(Door {
                 index,
                 side: Mutex::new(side),
-                quiet: AtomicBool::new(false),
+                quiet: Quiet::default(),
                 watchers: AtomicUsize::new(0),
                 writers: Mutex::default(),
                 parked: Mutex::default(),

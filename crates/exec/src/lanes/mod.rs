@@ -13,4 +13,5 @@ pub(crate) mod pairs;
 pub(crate) mod path;
 pub(crate) mod peers;
 pub(crate) mod pulling;
+pub(crate) mod quiet;
 pub(crate) mod ringer;
