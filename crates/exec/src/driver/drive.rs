@@ -111,12 +111,16 @@ impl Inner {
     /// Drives until a reader, to which no lane leads, has a sample, as long as there is nothing else to be done: a sleep needs
     /// no token then. Returns whether it has one; if not the usual way is to follow. The caller watches the door.
     pub fn drive_until_unread(&self, role: &Driving, door: &Door, until: Option<Time>) -> bool {
-        let has_unread = || door.side().shows_unread(monotonic_now);
-        let mut now = monotonic_now();
-        while until.is_none_or(|until| until > now) {
+        let has_unread = || !door.is_quiet() && door.side().shows_unread(monotonic_now);
+        loop {
+            // What was told at the end of a step may have taken its time.
+            let now = monotonic_now();
+            if until.is_some_and(|until| until <= now) {
+                return false;
+            }
             let Some((wake_at, busy)) = self.doze(now, until) else { return false };
             // Whoever brings one from here on wakes this thread.
-            if !door.is_quiet() && has_unread() {
+            if has_unread() {
                 self.holding.wake();
                 return true;
             }
@@ -124,7 +128,9 @@ impl Inner {
             let mut readable = Readable::default();
             let just_now = self.wait_at_port(now, wake_at, busy, &mut readable);
             if !readable.is_any() {
-                return false;
+                // Who has rung may wait for room at another door, and what is due is a step, too.
+                self.step_alone(&readable, None);
+                return has_unread();
             }
             let (mut core, idle_until) = self.step_until(&readable, just_now);
             let found = has_unread();
@@ -132,14 +138,12 @@ impl Inner {
                 self.stop_driving(core, Some(()));
                 return true;
             }
-            now = core.now;
             core.accounts.end_round();
             self.end_step(core, idle_until);
             if found {
                 return true;
             }
         }
-        false
     }
 
     /// Looks for what is waited for, which may empty a lane: then it is a step. Otherwise it is as short as the reading

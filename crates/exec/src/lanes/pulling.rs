@@ -62,14 +62,19 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use taut_base::Duration;
-    use taut_qos::{DataReaderQos, DataWriterQos, History};
+    use taut_dcps::Endpoint;
+    use taut_qos::{DataReaderQos, DataWriterQos, History, Reliability};
 
     use crate::clock::monotonic_now;
     use crate::executor_tests::{config, endpoint, own_domain, take, write};
     use crate::{Driver, Executor, ExecutorConfig};
 
     const LIMIT: Duration = Duration::from_secs(20);
+    /// So long a wait lasts, in which a driver that sleeps is found.
+    const BRIEF: Duration = Duration::from_millis(200);
 
     /// HISTORY says what it keeps, however the samples come.
     #[test]
@@ -104,5 +109,60 @@ mod tests {
         assert!(outlet.has_readers());
         let taken = take(&executor, reader).into_iter().filter(|n| *n < SAMPLES);
         assert_eq!(Vec::from_iter(taken), Vec::from_iter(0..SAMPLES));
+    }
+
+    /// Whoever drives makes room for it, whatever it waits for itself.
+    #[test]
+    fn who_waits_at_another_door_hears_who_wants_room() {
+        let executor =
+            &Executor::start(&ExecutorConfig { driver: Driver::Threaded, ..config(own_domain(), true) })
+                .unwrap();
+        let reliable = || DataReaderQos { reliability: Reliability::RELIABLE, ..DataReaderQos::default() };
+        let reads = DataReaderQos { history: History::KeepAll, ..reliable() };
+        let (reader, _) = executor.create_reader(endpoint(reads)).unwrap();
+        let other = Endpoint { topic_name: "Others".into(), ..endpoint(reliable()) };
+        let (other, _) = executor.create_reader(other).unwrap();
+        let qos = DataWriterQos::default();
+        let (writer, _) = executor.create_writer(endpoint(qos.clone())).unwrap();
+        let (mut outlet, door) = (executor.outlet(writer, &qos).unwrap(), executor.door(other).unwrap());
+        let limit = monotonic_now() + LIMIT;
+        let until = |is_so: &mut dyn FnMut() -> bool, what: &str| {
+            while !is_so() {
+                assert!(monotonic_now() < limit, "{what}");
+                std::thread::yield_now();
+            }
+        };
+        let mut begins = || {
+            write(executor, &mut outlet, 0);
+            outlet.has_readers() && outlet.is_direct()
+        };
+        until(&mut begins, "no lane begins");
+        // A timer has it look there, too.
+        let mut is_heard_alone = || {
+            _ = take(executor, reader);
+            while outlet.has_room() {
+                write(executor, &mut outlet, 1);
+            }
+            let is_second = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                // The first wait does what there is to do.
+                let waiting = scope.spawn(|| {
+                    let wait = |so_long| executor.wait_unread(&door, Some(monotonic_now() + so_long));
+                    wait(Duration::from_millis(1));
+                    is_second.store(true, Ordering::SeqCst);
+                    wait(BRIEF)
+                });
+                let drives = || is_second.load(Ordering::SeqCst) && executor.inner.role.look().1;
+                let sleeps = || drives() && executor.inner.holding.is_asleep();
+                until(&mut || sleeps() || waiting.is_finished(), "it does not sleep");
+                let looks_at = executor.inner.holding.sleeps_until();
+                outlet.set_waiting(true);
+                outlet.ring_readers();
+                until(&mut || outlet.has_room(), "nobody makes room");
+                outlet.set_waiting(false);
+                monotonic_now() < looks_at && !waiting.is_finished()
+            })
+        };
+        until(&mut is_heard_alone, "only timers make room");
     }
 }

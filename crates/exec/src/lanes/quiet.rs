@@ -24,9 +24,12 @@ impl Quiet {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// With the lock: something was brought, or may be found by now.
+    /// With the lock: something was brought, or may be found by now. Who asks after that whether anybody wants to hear of it
+    /// finds who does, or is seen.
     #[inline]
     pub fn end(&self) {
-        self.0.store(false, Ordering::Relaxed);
+        if self.0.load(Ordering::Relaxed) {
+            self.0.store(false, Ordering::SeqCst);
+        }
     }
 }
