@@ -5,11 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Numbers the ring remembers: 2 MB of bits. A sample that comes more than so many
- * numbers late counts as out of order and stays lost: at two million a second that
- * is eight seconds. Fewer could misjudge a repair after a long stall; more falls
- * out of the processor's cache. */
-enum { WINDOW = 1 << 24, WORDS = WINDOW / 64 };
+/* Numbers the ring remembers: 128 KiB of bits, as many as the kit in Rust has, which sets them before the
+ * first sample as well. A sample that comes more than so many numbers late counts as out of order and stays
+ * lost: far above what any history holds. More is time before the first sample that is not the peer's. */
+enum { WINDOW = 1 << 20, WORDS = WINDOW / 64 };
 
 /* Where no count limits the numbers, a jump by more than this is a broken number:
  * half an hour at two million a second. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBERS = 100000, WINDOW = 1 << 24 };
+enum { NUMBERS = 100000, WINDOW = 1 << 20 };
 
 static int wrong;
 
