@@ -313,11 +313,9 @@ impl Writer {
     /// Is there room for one more change? KEEP_LAST makes room itself.
     #[inline(always)]
     pub fn has_room(&self) -> bool {
-        !self.keep_all || self.has_room_for_all()
-    }
-
-    #[inline(never)]
-    fn has_room_for_all(&self) -> bool {
+        if !self.keep_all {
+            return true;
+        }
         if self.held() >= self.max_samples {
             return false;
         }

@@ -139,16 +139,11 @@ impl Writer {
         let bytes = std::mem::take(&mut out.bytes);
         out.noted = sent;
         if datagrams > 0 && (self.keep_all || self.fragment.0 > self.sent) {
-            self.note_sent(datagrams, bytes, out.from);
+            self.unasked_datagrams = self.unasked_datagrams.saturating_add(datagrams);
+            let each = datagrams.div_ceil(self.route.len().max(1));
+            self.window.note_sent(out.from, self.place_out(), each, bytes);
         }
         out.from = self.sent.next();
-    }
-
-    #[inline(never)]
-    fn note_sent(&mut self, datagrams: usize, bytes: usize, from: SequenceNumber) {
-        self.unasked_datagrams = self.unasked_datagrams.saturating_add(datagrams);
-        let each = datagrams.div_ceil(self.route.len().max(1));
-        self.window.note_sent(from, self.place_out(), each, bytes);
     }
 
     /// Up to where all have acknowledged, and whether a heartbeat may ride behind fresh changes: somebody takes it, and

@@ -94,15 +94,7 @@ impl Window {
     }
 
     /// All readers have all up to here.
-    #[inline]
     pub fn note_arrived(&mut self, place: Place) {
-        if !self.under_way.is_empty() {
-            self.note_what_arrived(place);
-        }
-    }
-
-    #[inline(never)]
-    fn note_what_arrived(&mut self, place: Place) {
         while let Some(flight) = self.under_way.front().filter(|flight| flight.to <= place) {
             self.arrived = flight.total;
             self.under_way.pop_front();
