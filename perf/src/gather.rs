@@ -199,6 +199,7 @@ impl Gathered {
             run.notes.push(self.note.clone());
         }
         let measured = self.sum.cpu_samples > 0 && self.sum.usage.cpu_ns > 0;
+        let of_each = |used: u64| measured.then(|| used as f64 / self.sum.cpu_samples as f64);
         let mut record = Record {
             workload: case.workload.to_string(),
             peer: self.peer.clone(),
@@ -233,8 +234,9 @@ impl Gathered {
             matched_ns: times(Figure::Matched),
             samples_per_s: None,
             bytes_per_s: None,
-            cpu_ns_per_sample: measured.then(|| self.sum.usage.cpu_ns as f64 / self.sum.cpu_samples as f64),
+            cpu_ns_per_sample: of_each(self.sum.usage.cpu_ns),
             context_switches: measured.then_some(self.sum.usage.switches),
+            switches_per_sample: of_each(self.sum.usage.switches),
             allocations_per_sample: self.allocations_per_sample(),
             network_bytes: self.sent_median(|sent| sent.bytes),
             network_packets: self.sent_median(|sent| sent.packets),
@@ -410,6 +412,16 @@ mod tests {
         assert_eq!((record.outcome.clone(), record.rounds, record.failed_rounds), (Outcome::Ok, 2, 1));
         assert_eq!((record.round_values, record.samples_per_s), (vec![10.0, 0.0, 30.0], Some(20.0)));
         assert_eq!((record.failure.as_deref(), record.expected, goes_on), (Some("it broke"), Some(30), true));
+    }
+
+    #[test]
+    fn what_a_sample_costs_is_of_those_that_were_sent() {
+        let mut lossy = good(10.0).unwrap();
+        lossy.cpu_samples = 20;
+        (lossy.usage.cpu_ns, lossy.usage.switches) = (2_000, 60);
+        let (record, _) = after(vec![Ok(lossy)]);
+        assert_eq!((record.samples, record.context_switches), (10, Some(60)));
+        assert_eq!((record.cpu_ns_per_sample, record.switches_per_sample), (Some(100.0), Some(3.0)));
     }
 
     /// A round that was not, and those in which an entity took no page of its own, are rounds all the same.

@@ -311,10 +311,16 @@ mod tests {
         let line = |peer: &str, lost: u64| {
             record(
                 serde_json::json!({"workload": "throughput", "peer": peer, "size_bytes": 32, "samples": 75,
-                "lost": lost, "cpu_ns_per_sample": 2_000.0, "qos": "reliable keep-all volatile"}),
+                "lost": lost, "cpu_ns_per_sample": 2_000.0, "context_switches": 600,
+                "switches_per_sample": 5.0, "qos": "reliable keep-all volatile"}),
             )
         };
         let page = page_of(&[line("taut", 0), line("hdds", 25)]);
+        let row = "| context switches of both sides for a thousand of 32 B, reliable, as fast as it goes | 5000 | 5000, 25.0 % lost |";
+        assert!(page.contains(row), "{page}");
+        let before = Record { switches_per_sample: None, ..line("hdds", 25) };
+        let page = page_of(&[line("taut", 0), before]);
+        assert!(page.contains("reliable, as fast as it goes | 5000 | – |"), "{page}");
         let row = "| processor time of both sides for a million of 32 B, reliable, as fast as it goes | 2 s | 2 s, 25.0 % lost |";
         assert!(page.contains(row), "{page}");
         // These are of before threads that have ended counted.

@@ -104,6 +104,9 @@ pub struct Record {
     /// Context switches of all processes of the peer, of all rounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_switches: Option<u64>,
+    /// The same divided by the samples that CPU time is divided by: those that were sent, lost ones and warm-up included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switches_per_sample: Option<f64>,
     /// Heap allocations per sample, where the adapter counts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allocations_per_sample: Option<f64>,
