@@ -160,6 +160,17 @@ fn what_got_worse_is_named_and_what_is_chance_is_not() {
 }
 
 #[test]
+fn the_runs_say_on_what_and_how_peers_were_set_up() {
+    let [_, lines] = pages(|record| {
+        if record.peer == "zenoh" {
+            record.run.notes.push("found by multicast".into());
+        }
+    });
+    assert!(lines.contains(", governor none, virtual machine, `taut perf` "), "of the run");
+    assert!(lines.ends_with("## How they were set up\n\n- Zenoh: found by multicast\n"), "of the peer");
+}
+
+#[test]
 fn a_line_without_a_figure_is_told_with_the_run_that_has_none() {
     let run = synthetic::run(SEED);
     let old: Vec<Record> = run.into_iter().filter(|record| record.outcome == Outcome::Ok).take(1).collect();
