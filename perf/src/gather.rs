@@ -84,8 +84,9 @@ impl Gathered {
     pub fn add(&mut self, round: Result<Round, Trouble>) {
         match round {
             Ok(round) => self.add_round(round),
-            Err(Trouble::Absent(reason)) => self.outcome = Outcome::Absent(reason),
-            Err(Trouble::Failed(reason)) => self.fail(reason),
+            Err(Trouble::Absent(reason)) if self.rounds == 0 => self.outcome = Outcome::Absent(reason),
+            // What has run is there.
+            Err(Trouble::Absent(reason) | Trouble::Failed(reason)) => self.fail(reason),
             Err(Trouble::Hung(reason)) => {
                 self.has_hung = true;
                 self.fail(reason);
@@ -475,6 +476,16 @@ mod tests {
         assert!(after(vec![bad()]).1 && !after(vec![hung()]).1, "once more, unless it took all its time");
         assert!(after(vec![good(1.0), hung()]).1 && !after(vec![bad(), good(1.0), bad()]).1);
         assert!(after(vec![good(1.0), bad()]).1 && !after(vec![good(1.0), bad(), bad()]).1);
+    }
+
+    #[test]
+    fn what_has_run_is_not_absent() {
+        let absent = || Err(Trouble::Absent("no such path".into()));
+        let (record, goes_on) = after(vec![good(10.0), absent()]);
+        assert_eq!((record.outcome, record.rounds, record.failed_rounds), (Outcome::Ok, 1, 1));
+        assert_eq!((record.failure.as_deref(), goes_on), (Some("no such path"), true));
+        let (record, goes_on) = after(vec![absent()]);
+        assert_eq!((record.outcome, goes_on), (Outcome::Absent("no such path".into()), false));
     }
 
     #[test]

@@ -384,6 +384,18 @@ fn who_fails_is_reported_with_the_reason() {
 }
 
 #[test]
+fn who_crashes_before_calls_are_counted_has_failed() {
+    if !has_namespaces() {
+        return;
+    }
+    let calls = records(&run_within(60, "calls --peers fake:crash-idle --rounds 1 --json")).remove(0);
+    assert!(
+        matches!(&calls.outcome, Outcome::Failed(reason) if reason.contains("nobody has asked")),
+        "{calls:?}"
+    );
+}
+
+#[test]
 fn who_hangs_is_given_up() {
     if !has_namespaces() {
         return;
