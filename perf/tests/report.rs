@@ -160,6 +160,25 @@ fn what_got_worse_is_named_and_what_is_chance_is_not() {
 }
 
 #[test]
+fn one_line_that_is_far_worse_is_enough_and_so_is_one_that_mostly_fails() {
+    let old = synthetic::run(SEED);
+    let is_worse = |change: &dyn Fn(&mut Record)| {
+        let mut new = old.clone();
+        let is = |record: &&mut Record| record.peer == "taut" && record.workload == "throughput";
+        change(new.iter_mut().find(is).expect("it is there"));
+        compare(&old, &new).is_worse()
+    };
+    let slower = |factor: f64| {
+        move |record: &mut Record| record.round_values.iter_mut().for_each(|rate| *rate /= factor)
+    };
+    assert!(!is_worse(&slower(1.4)), "one of hundreds may be by chance");
+    assert!(is_worse(&slower(2.0)), "but not this one");
+    let failing =
+        |failed: u32| move |record: &mut Record| (record.rounds, record.failed_rounds) = (5 - failed, failed);
+    assert!(!is_worse(&failing(2)) && is_worse(&failing(3)));
+}
+
+#[test]
 fn the_runs_say_on_what_and_how_peers_were_set_up() {
     let [_, lines] = pages(|record| {
         if record.peer == "zenoh" {
