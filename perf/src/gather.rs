@@ -136,6 +136,7 @@ impl Gathered {
         sum.samples += round.samples;
         sum.cpu_samples += round.cpu_samples;
         sum.lost += round.lost;
+        sum.refused += round.refused;
         sum.late += round.late;
         if let Some(expected) = round.expected {
             *sum.expected.get_or_insert(0) += expected;
@@ -196,9 +197,7 @@ impl Gathered {
         let compared = self.times.first().map(|(_, distribution)| distribution);
         let is_rate = self.sum.rate.is_some();
         let mut run = run.clone();
-        if !self.note.is_empty() {
-            run.notes.push(self.note.clone());
-        }
+        run.notes.extend(Some(self.note.clone()).filter(|note| !note.is_empty()));
         let measured = self.sum.cpu_samples > 0 && self.sum.usage.cpu_ns > 0;
         let of_each = |used: u64| measured.then(|| used as f64 / self.sum.cpu_samples as f64);
         let mut record = Record {
@@ -218,6 +217,7 @@ impl Gathered {
             failure: self.failure.clone(),
             samples: self.sum.samples,
             lost: self.sum.lost,
+            refused: self.sum.refused,
             expected: self.sum.expected,
             late: self.sum.late,
             behind_ns: self.behind_ns(),

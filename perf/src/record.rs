@@ -47,6 +47,9 @@ pub struct Record {
     pub samples: u64,
     /// Samples that were sent and never arrived, of all subscribers together.
     pub lost: u64,
+    /// Writes of a stream that the middleware refused, each of which was made again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refused: u64,
     /// Samples that were to arrive at all subscribers together, where there are several or what is lost is not
     /// what is missing in `samples`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -113,6 +113,8 @@ pub struct Round {
     pub cpu_samples: u64,
     /// Sent and not received, of all subscribers together.
     pub lost: u64,
+    /// Writes that were refused and made again.
+    pub refused: u64,
     /// What all subscribers together were to receive, where it is not `samples` and `lost`.
     pub expected: Option<u64>,
     /// Written more than a period after they were due.

@@ -86,6 +86,7 @@ fn blank(peer: &Peer, case: &Case) -> Record {
         failure: None,
         samples: 0,
         lost: 0,
+        refused: 0,
         expected: None,
         late: 0,
         behind_ns: None,
