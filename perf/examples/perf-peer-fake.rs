@@ -18,7 +18,7 @@ use nix::unistd::Pid;
 /// All roles send datagrams of 24 bytes: seq, sent, seen.
 type Stamp = [u64; 3];
 
-const INFO: &str = r#"{"peer":"fake","version":"1","transports":["udp","thread"],"roles":["ping","pong","pub","sub","local","cdr","entities","node"],"types":["bytes","simple","complex","plain"],"waits":["waitset"],"variants":["crash","crash-early","hang","never-ready","lose","reorder","corrupt","absent","failed","garbage","chatter","deaf","loud","exit-1","backwards","pid","sometimes","at-first","older","no-file"],"note":"not a middleware"}"#;
+const INFO: &str = r#"{"peer":"fake","version":"1","transports":["udp","thread"],"roles":["ping","pong","pub","sub","local","cdr","entities","node"],"types":["bytes","simple","complex","plain"],"waits":["waitset"],"variants":["crash","crash-early","crash-idle","refuse","hang","never-ready","lose","reorder","corrupt","absent","failed","garbage","chatter","deaf","loud","exit-1","backwards","pid","sometimes","at-first","older","no-file"],"note":"not a middleware"}"#;
 
 /// How long an answer is awaited that comes. Lower and one is lost where a machine stops for so long; higher and the driver ends a
 /// ping whose other side has died before it says so.
@@ -234,6 +234,10 @@ impl Fake {
     fn publish(&self) {
         let socket = self.socket(1);
         self.ready();
+        if self.is("crash-idle") {
+            eprintln!("nobody has asked");
+            std::process::abort();
+        }
         self.await_go();
         let (warmup, mut times) = (self.number("warmup"), Vec::new());
         let start_ns = now_ns();
@@ -253,9 +257,9 @@ impl Fake {
         say(r#"{"event":"stop"}"#);
         self.await_go();
         self.write_samples(&times);
-        let sent = total - warmup;
+        let (sent, refused) = (total - warmup, u64::from(self.is("refuse")));
         say(&format!(
-            r#"{{"event":"done","sent":{sent},"refused":0,"start_ns":{start_ns},"stop_ns":{stop_ns}}}"#
+            r#"{{"event":"done","sent":{sent},"refused":{refused},"start_ns":{start_ns},"stop_ns":{stop_ns}}}"#
         ));
     }
 

@@ -1,7 +1,7 @@
 //! What Taut aims at, beside what a run has measured: the figures of its design, each with a verdict.
 //!
-//! A figure that relates to another one is of the same run, so that the machine drops out, and that is the newest one that
-//! has all that it takes. What was not measured has no row. Where the floor is nearer to what is wanted, and does not reach it either, the row says by how much.
+//! A figure that relates to another one is of the same run, so that the machine drops out: of those by the newest rules the
+//! one that has most rivals, and only then the newest. What was not measured has no row. Where the floor is nearer to what is wanted, and does not reach it either, the row says by how much.
 
 mod list;
 
@@ -11,7 +11,9 @@ use crate::published::Table;
 use crate::record::{Outcome, Record};
 use crate::report::current::recency;
 use crate::report::peers;
-use crate::report::units::times;
+use crate::report::units::{percent, times};
+use crate::rules;
+use crate::workload::is_as_named;
 
 use list::{FLOOR, TAUT};
 
@@ -49,9 +51,11 @@ impl Line {
         Line { spins: true, ..self }
     }
 
+    /// Has it run, or failed?
     fn is_of(&self, record: &Record) -> bool {
         let is_stream = self.workload == "throughput";
-        record.outcome == Outcome::Ok
+        !matches!(record.outcome, Outcome::Absent(_))
+            && is_as_named(record)
             && record.workload == self.workload
             && record.transport == self.transport
             && record.size_bytes == self.size
@@ -70,6 +74,8 @@ struct Figure {
     shown: fn(f64) -> String,
     /// Is more of it better?
     rises: bool,
+    /// It says nothing if a larger share of the samples got lost.
+    spoilt_by: f64,
 }
 
 /// To what a figure relates: the same one of the best of these peers, in this setting. Of a rival each set-up counts that
@@ -100,21 +106,33 @@ struct Held<'a> {
     base: Option<(&'a Record, f64)>,
     /// How many of the base's peers its run has.
     beside: usize,
-    /// How many times as far as wanted it is: above 1 it does not hold.
+    /// How many times as far as wanted it is: above 1 it does not hold. Without end if there is a flaw.
     off: f64,
+    /// Why it does not hold, whatever the figure is.
+    flaw: Option<&'static str>,
     /// The same of the floor, where that is nearer.
     floor_off: Option<f64>,
 }
 
 impl Aim {
-    /// In the newest run that has all it takes.
+    /// Of the newest rules, in the run that has most of the base's peers; of several in the newest.
     fn measured<'a>(&'a self, records: &'a [Record]) -> Option<Held<'a>> {
-        self.all(records).into_iter().max_by_key(|held| (held.beside, recency(held.own)))
+        let rank = |held: &Held<'a>| {
+            let (has_rounds, started) = recency(held.own);
+            // None of its rounds ran, and more of them would not have.
+            (rules::of(held.own), held.beside, has_rounds || held.has_failed(), started)
+        };
+        self.all(records).into_iter().max_by_key(rank)
     }
 
     /// Of each line of ours.
     fn all<'a>(&'a self, records: &'a [Record]) -> Vec<Held<'a>> {
         let of = |own: &'a Record| {
+            let beside = self.base.as_ref().map_or(0, |base| base.peers_of(records, own));
+            if own.outcome != Outcome::Ok {
+                let (off, flaw) = (f64::INFINITY, Some("failed"));
+                return Some(Held { aim: self, own, base: None, beside, off, flaw, floor_off: None });
+            }
             let figure = (self.figure.of)(own).filter(|figure| *figure > 0.0)?;
             let base = match &self.base {
                 Some(base) => Some(base.best(records, own)?),
@@ -125,8 +143,9 @@ impl Aim {
             let floor =
                 Base { peers: FLOOR, line: self.line, figure: self.figure, setting: "" }.best(records, own);
             let floor_off = floor.map(|(_, floor)| off(floor)).filter(|floor_off| *floor_off < off(figure));
-            let beside = self.base.as_ref().map_or(0, |base| base.peers_of(records, own));
-            Some(Held { aim: self, own, base, beside, off: off(figure), floor_off })
+            let flaw = (own.loss() > self.figure.spoilt_by).then_some("missed: samples got lost");
+            let off = if flaw.is_some() { f64::INFINITY } else { off(figure) };
+            Some(Held { aim: self, own, base, beside, off, flaw, floor_off })
         };
         records.iter().filter(|r| r.peer == self.line.peer && self.line.is_of(r)).filter_map(of).collect()
     }
@@ -172,7 +191,7 @@ impl Base {
         let adapter = peers::adapter(&record.peer);
         let is_rival = ![FLOOR, TAUT].concat().contains(&adapter);
         let name = if is_rival { adapter } else { record.peer.as_str() };
-        self.peers.contains(&name) && self.line.is_of(record)
+        self.peers.contains(&name) && record.outcome == Outcome::Ok && self.line.is_of(record)
     }
 
     /// How many of its peers the same run has: of two rivals the one that is left out may be the better.
@@ -198,18 +217,24 @@ impl Held<'_> {
     fn row(&self) -> Vec<String> {
         let figure = &self.aim.figure;
         let own = (figure.of)(self.own).unwrap_or_default();
+        let shown = |record: &Record, value: f64| match record.lost {
+            0 => (figure.shown)(value),
+            _ => format!("{} ({} lost)", (figure.shown)(value), percent(record.loss())),
+        };
         let measured = match self.base {
+            _ if self.has_failed() => "–".to_string(),
             Some((base, other)) => {
                 let whose = if base.peer == "taut" {
                     String::new()
                 } else {
                     format!(" of {}", peers::name(&base.peer))
                 };
-                format!("{}, {} to {}{whose}", times(own / other), (figure.shown)(own), (figure.shown)(other))
+                format!("{}, {} to {}{whose}", times(own / other), shown(self.own, own), shown(base, other))
             }
-            None => (figure.shown)(own),
+            None => shown(self.own, own),
         };
         let verdict = match self.floor_off {
+            _ if self.flaw.is_some() => self.flaw.unwrap_or_default().to_string(),
             _ if self.holds() => "holds".to_string(),
             Some(floor_off) if floor_off > 1.0 => {
                 format!("missed by {}, by the floor by {}", times(self.off), times(floor_off))
@@ -217,6 +242,10 @@ impl Held<'_> {
             _ => format!("missed by {}", times(self.off)),
         };
         vec![self.aim.name(), self.aim.wanted(), measured, verdict]
+    }
+
+    fn has_failed(&self) -> bool {
+        self.own.outcome != Outcome::Ok
     }
 
     fn holds(&self) -> bool {
@@ -243,8 +272,9 @@ pub(crate) fn table(records: &[Record]) -> Option<Table> {
         all.iter().flat_map(|held| [Some(held.own), held.base.map(|base| base.0)]).flatten().collect();
     let kept = all.iter().filter(|held| held.holds()).count();
     let says = format!(
-        "{kept} of {} that were measured hold; there are {}. Worst first. Both figures of a row are of one run, the newest that \
-         has both. Where the floor, a bare program in the same setting, misses a figure as well, the row says by how much. Where \
+        "{kept} of {} that were measured hold; there are {}. Worst first. Both figures of a row are of one run: of those by \
+         the newest rules of timing that with the most of the rivals, of several the newest. Who failed there, or lost more samples \
+         than leave the figure its meaning, does not hold. Where the floor, a bare program in the same setting, misses a figure as well, the row says by how much. Where \
          a row says that another one sleeps at once, Taut looks for samples before it does, and is not woken for those it finds.",
         all.len(),
         aims.len()
@@ -272,7 +302,10 @@ mod tests {
             "duplicates": 0, "corrupt": 0, "round_values": [1.0], "run": serde_json::to_value(run).unwrap(),
         });
         all.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        serde_json::from_value(all).unwrap()
+        let mut line: Record = serde_json::from_value(all).unwrap();
+        let is_named = |rate_hz: &f64| is_as_named(&Record { rate_hz: *rate_hz, ..line.clone() });
+        line.rate_hz = [0.0, 1_000.0, 2_000.0].into_iter().find(is_named).unwrap();
+        line
     }
 
     fn trip(peer: &str, run: &str, p50_us: u64) -> Record {
@@ -451,6 +484,98 @@ mod tests {
         ];
         let rows = table(&records).unwrap().rows;
         assert_eq!(rows[0][1], "at most 0.20× Cyclone DDS without SCHED_FIFO, which sleeps at once");
+    }
+
+    /// The verdicts of a maximum and of the two rare times, of as many samples of which so many got lost.
+    fn verdicts(case: &str, samples: u64, lost: u64) -> Vec<String> {
+        let times = Times { p999: 10, p9999: 10, max: 10, ..Times::default() };
+        let of = |peer: &str, case: &str, lost: u64| {
+            let fields = serde_json::json!({"workload": "interference", "transport": "xdp", "case": case,
+                "samples": samples - lost, "lost": lost, "rtt_ns": serde_json::to_value(times).unwrap()});
+            line(peer, "a", fields)
+        };
+        let quiet = case.replace("flood", "quiet");
+        table(&[of("taut", case, lost), of("taut", &quiet, 0)])
+            .unwrap()
+            .rows
+            .into_iter()
+            .map(|mut row| row.remove(3))
+            .collect()
+    }
+
+    #[test]
+    fn a_rare_time_does_not_hold_where_more_got_lost_than_it_leaves_out() {
+        let lost = "missed: samples got lost";
+        assert_eq!(verdicts("flood all long link", 200_000, 20), ["holds"]);
+        assert_eq!(verdicts("flood all long link", 200_000, 21), [lost]);
+    }
+
+    #[test]
+    fn a_bound_and_a_rate_do_not_hold_where_samples_got_lost() {
+        let lossy = |line: Record, lost: u64| Record { lost, ..line };
+        let rows = |lost: u64| {
+            table(&[lossy(stream("taut", 6e6), lost), lossy(stream("cyclonedds", 2e5), 100)]).unwrap().rows
+        };
+        assert_eq!(rows(0)[1][2..], ["30×, 6 M/s to 200 k/s (10.0 % lost) of Cyclone DDS", "holds"]);
+        assert_eq!(rows(9)[0][2..], ["6 M/s (0.99 % lost)", "missed: samples got lost"]);
+        let times = Times { max: 10, ..Times::default() };
+        let soaked = |peer: &str, lost: u64| {
+            let fields = serde_json::json!({"workload": "soak", "transport": "xdp", "wait": "spin", "case": "link",
+                "pin": "none", "lost": lost, "rtt_ns": serde_json::to_value(times).unwrap()});
+            line(peer, "a", fields)
+        };
+        let verdict = |lost| table(&[soaked("taut", lost), soaked("floor", 0)]).unwrap().rows[0][3].clone();
+        assert_eq!([verdict(0), verdict(1)], ["holds", "missed: samples got lost"]);
+    }
+
+    #[test]
+    fn who_fails_in_the_newest_run_has_failed() {
+        let of = |peer: &str, run: &str, outcome: Outcome| {
+            let mut line = Record { outcome, ..trip(peer, run, 10) };
+            line.run.started = run.into();
+            line
+        };
+        let failed = || {
+            let line = of("taut", "b", Outcome::Failed("it broke".into()));
+            Record { rounds: 0, rtt_ns: None, wait: "block".into(), ..line }
+        };
+        let old = [of("taut", "a", Outcome::Ok), of("floor", "a", Outcome::Ok)];
+        let row = |stored: &[Record]| {
+            let rows = table(stored).unwrap().rows;
+            rows.into_iter().find(|row| row[1].contains("floor")).expect("it is there")[2..].to_vec()
+        };
+        assert_eq!(row(&[&old[..], &[failed(), of("floor", "b", Outcome::Ok)]].concat()), ["–", "failed"]);
+        // The number of rivals comes before newness.
+        assert_eq!(row(&[&old[..], &[failed()]].concat())[1], "holds");
+        let newer = [of("taut", "c", Outcome::Ok), of("floor", "c", Outcome::Ok)];
+        assert_eq!(row(&[&newer[..], &[failed(), of("floor", "b", Outcome::Ok)]].concat())[1], "holds");
+    }
+
+    #[test]
+    fn newer_rules_come_before_more_rivals() {
+        let of = |peer: &str, run: &str, rules: u32, mean: u64| {
+            let times = Times { mean: 1_000 * mean, ..Times::default() };
+            let fields = serde_json::json!({"case": "every 1 ms", "size_bytes": 32, "pin": "none",
+                "rtt_ns": serde_json::to_value(times).unwrap()});
+            let mut line = line(peer, run, fields);
+            line.run.rules = rules;
+            line
+        };
+        let old = ["taut", "cyclonedds", "cyclonedds11"].map(|peer| of(peer, "a", 2, 10));
+        let new = [of("taut", "b", 3, 30), of("cyclonedds", "b", 3, 10)];
+        assert_eq!(
+            table(&[&old[..], &new].concat()).unwrap().rows[0][2],
+            "3.00×, 30 µs to 10 µs of Cyclone DDS"
+        );
+    }
+
+    #[test]
+    fn what_is_at_another_rate_is_another_line() {
+        let slow = Record { rate_hz: 1_000.0, ..stream("taut", 1e3) };
+        assert!(table(std::slice::from_ref(&slow)).is_none());
+        assert_eq!(table(&[stream("taut", 4e6), slow]).unwrap().rows[0][2], "4 M/s");
+        let careless = Record { qos: "best-effort keep-last:1 volatile".into(), ..trip("taut", "a", 1) };
+        assert!(table(&[careless, trip("floor", "a", 10)]).is_none());
     }
 
     #[test]

@@ -22,8 +22,8 @@ pub enum Command {
     Measure(Box<Workload>),
     /// Make a page to look at of one run or several
     Report(ReportArguments),
-    /// Say what is better, worse or noise between two runs; exit code 1 if anything is worse, 2 if nothing has
-    /// run in both
+    /// Say what is better, worse or noise between two runs; exit code 1 if more is worse than by chance, or one
+    /// line by more than half, or fails, 2 if nothing has run in both
     Compare(CompareArguments),
 }
 

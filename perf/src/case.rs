@@ -2,7 +2,7 @@
 
 use crate::args::{Options, Pin, Reliability, Transport, Wait, name};
 use crate::catalog::{NEAR, Peer, not_asked};
-use crate::workload::Work;
+use crate::workload::{Work, rate_hz};
 
 /// What a trial is, the same for each peer.
 pub struct Case {
@@ -259,7 +259,7 @@ impl Case {
 
     /// Samples per second that are asked for; 0 is as fast as possible.
     pub fn rate_hz(&self) -> f64 {
-        if self.period_ns == 0 { 0.0 } else { 1e9 / self.period_ns as f64 }
+        rate_hz(self.period_ns)
     }
 
     /// Does it end by its time, however many samples that are?

@@ -18,6 +18,10 @@ use crate::words::counted;
 /// or neighbour of the machine is a finding; higher, and a lost tenth is found only when it is two.
 pub const LEAST_OF_INTEREST: f64 = 1.05;
 
+/// A line that is so much worse is one too many, however many lines there are. Lower, a run of hundreds would not pass for
+/// one that chance has worsened most; higher, one could take twice as long unseen.
+const FAR: f64 = 1.5;
+
 /// Share of lines without any change whose interval leaves out 1 all the same, by the meaning of 95 %.
 const BY_CHANCE: f64 = 0.05;
 
@@ -54,7 +58,7 @@ pub struct Change {
 pub struct Comparison {
     /// The worst first.
     pub changes: Vec<Change>,
-    /// Lines that ran before and fail now or are absent now, with the reason.
+    /// Lines that ran before and fail now, or mostly do, or are absent now, with the reason.
     pub failing: Vec<(String, String)>,
     /// Lines that failed or were absent before and run now.
     pub running: Vec<String>,
@@ -69,9 +73,12 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Is more worse than chance explains, or something no longer running: what a script wants to stop at.
+    /// Is more worse than chance explains, a line by [`FAR`], or something no longer running: what a script wants to stop at.
     pub fn is_worse(&self) -> bool {
-        !self.failing.is_empty() || self.count(Verdict::Worse) as f64 > self.worse_by_chance_at_most()
+        let is_far = |change: &Change| change.interval.is_some_and(|(_, high)| high < 1.0 / FAR);
+        !self.failing.is_empty()
+            || self.changes.iter().any(is_far)
+            || self.count(Verdict::Worse) as f64 > self.worse_by_chance_at_most()
     }
 
     /// Is there nothing that has a figure of both sides, or ran on one where it could have on both?
@@ -104,7 +111,12 @@ pub fn compare(old: &[Record], new: &[Record]) -> Comparison {
         };
         if line.outcome == Outcome::Ok && line.failed_rounds > before.failed_rounds {
             let why = line.failure.as_deref().unwrap_or_default();
-            result.warnings.push(format!("{name}: {} failed: {why}", failed_rounds(line)));
+            let told = format!("{} failed: {why}", failed_rounds(line));
+            if line.failed_rounds > line.rounds {
+                result.failing.push((name.clone(), told));
+            } else {
+                result.warnings.push(format!("{name}: {told}"));
+            }
         }
         match (&before.outcome, &line.outcome) {
             (Outcome::Ok, Outcome::Ok) => {

@@ -84,8 +84,9 @@ impl Gathered {
     pub fn add(&mut self, round: Result<Round, Trouble>) {
         match round {
             Ok(round) => self.add_round(round),
-            Err(Trouble::Absent(reason)) => self.outcome = Outcome::Absent(reason),
-            Err(Trouble::Failed(reason)) => self.fail(reason),
+            Err(Trouble::Absent(reason)) if self.rounds == 0 => self.outcome = Outcome::Absent(reason),
+            // What has run is there.
+            Err(Trouble::Absent(reason) | Trouble::Failed(reason)) => self.fail(reason),
             Err(Trouble::Hung(reason)) => {
                 self.has_hung = true;
                 self.fail(reason);
@@ -135,6 +136,7 @@ impl Gathered {
         sum.samples += round.samples;
         sum.cpu_samples += round.cpu_samples;
         sum.lost += round.lost;
+        sum.refused += round.refused;
         sum.late += round.late;
         if let Some(expected) = round.expected {
             *sum.expected.get_or_insert(0) += expected;
@@ -195,10 +197,9 @@ impl Gathered {
         let compared = self.times.first().map(|(_, distribution)| distribution);
         let is_rate = self.sum.rate.is_some();
         let mut run = run.clone();
-        if !self.note.is_empty() {
-            run.notes.push(self.note.clone());
-        }
+        run.notes.extend(Some(self.note.clone()).filter(|note| !note.is_empty()));
         let measured = self.sum.cpu_samples > 0 && self.sum.usage.cpu_ns > 0;
+        let of_each = |used: u64| measured.then(|| used as f64 / self.sum.cpu_samples as f64);
         let mut record = Record {
             workload: case.workload.to_string(),
             peer: self.peer.clone(),
@@ -216,6 +217,7 @@ impl Gathered {
             failure: self.failure.clone(),
             samples: self.sum.samples,
             lost: self.sum.lost,
+            refused: self.sum.refused,
             expected: self.sum.expected,
             late: self.sum.late,
             behind_ns: self.behind_ns(),
@@ -233,8 +235,9 @@ impl Gathered {
             matched_ns: times(Figure::Matched),
             samples_per_s: None,
             bytes_per_s: None,
-            cpu_ns_per_sample: measured.then(|| self.sum.usage.cpu_ns as f64 / self.sum.cpu_samples as f64),
+            cpu_ns_per_sample: of_each(self.sum.usage.cpu_ns),
             context_switches: measured.then_some(self.sum.usage.switches),
+            switches_per_sample: of_each(self.sum.usage.switches),
             allocations_per_sample: self.allocations_per_sample(),
             network_bytes: self.sent_median(|sent| sent.bytes),
             network_packets: self.sent_median(|sent| sent.packets),
@@ -412,6 +415,16 @@ mod tests {
         assert_eq!((record.failure.as_deref(), record.expected, goes_on), (Some("it broke"), Some(30), true));
     }
 
+    #[test]
+    fn what_a_sample_costs_is_of_those_that_were_sent() {
+        let mut lossy = good(10.0).unwrap();
+        lossy.cpu_samples = 20;
+        (lossy.usage.cpu_ns, lossy.usage.switches) = (2_000, 60);
+        let (record, _) = after(vec![Ok(lossy)]);
+        assert_eq!((record.samples, record.context_switches), (10, Some(60)));
+        assert_eq!((record.cpu_ns_per_sample, record.switches_per_sample), (Some(100.0), Some(3.0)));
+    }
+
     /// A round that was not, and those in which an entity took no page of its own, are rounds all the same.
     #[test]
     fn what_an_entity_takes_is_the_median_of_all_rounds() {
@@ -463,6 +476,16 @@ mod tests {
         assert!(after(vec![bad()]).1 && !after(vec![hung()]).1, "once more, unless it took all its time");
         assert!(after(vec![good(1.0), hung()]).1 && !after(vec![bad(), good(1.0), bad()]).1);
         assert!(after(vec![good(1.0), bad()]).1 && !after(vec![good(1.0), bad(), bad()]).1);
+    }
+
+    #[test]
+    fn what_has_run_is_not_absent() {
+        let absent = || Err(Trouble::Absent("no such path".into()));
+        let (record, goes_on) = after(vec![good(10.0), absent()]);
+        assert_eq!((record.outcome, record.rounds, record.failed_rounds), (Outcome::Ok, 1, 1));
+        assert_eq!((record.failure.as_deref(), goes_on), (Some("no such path"), true));
+        let (record, goes_on) = after(vec![absent()]);
+        assert_eq!((record.outcome, goes_on), (Outcome::Absent("no such path".into()), false));
     }
 
     #[test]

@@ -129,21 +129,43 @@ fn measured(page: &mut String, named: &[&Record]) {
     }
 }
 
-/// The runs that the pages are made from: when, on what and by which build.
+/// The runs that the pages are made from: when, on what and by which build; and how peers were set up in them.
 fn list_runs(page: &mut String, named: &[&Record]) {
     page.push_str("\n## Runs\n\n");
-    let mut seen: Vec<&str> = Vec::new();
-    for run in named.iter().map(|record| &record.run) {
-        if seen.contains(&run.id.as_str()) {
-            continue;
+    let mut runs: Vec<Vec<&Record>> = Vec::new();
+    for record in named {
+        match runs.iter_mut().find(|run| run[0].run.id == record.run.id) {
+            Some(run) => run.push(record),
+            None => runs.push(vec![record]),
         }
-        seen.push(&run.id);
+    }
+    let of_peers: BTreeSet<(String, &str)> = runs.iter().flat_map(|run| notes_of_peers(run)).collect();
+    for run in runs.iter().map(|run| &run[0].run) {
+        let is_own = |note: &&String| !of_peers.iter().any(|(_, of_peer)| of_peer == note);
+        let notes: String = run.notes.iter().filter(is_own).map(|note| format!(", {note}")).collect();
         let _ = write!(
             page,
-            "Run {}: {}, {} cores, Linux {}, governor {}, `taut perf` {}, {}:\n\n```sh norun: it measures for up to an hour\n{}\n```\n\n",
+            "Run {}: {}, {} cores, Linux {}, governor {}{notes}, `taut perf` {}, {}:\n\n```sh norun: it measures for up to an hour\n{}\n```\n\n",
             run.id, run.cpu, run.cores, run.kernel, run.governor, run.taut, run.started, run.command
         );
     }
+    if !of_peers.is_empty() {
+        page.push_str("## How they were set up\n\n");
+    }
+    for (peer, note) in of_peers {
+        let _ = writeln!(page, "- {peer}: {note}");
+    }
+}
+
+/// What an adapter says of itself: the notes that not all lines of a run have.
+fn notes_of_peers<'a>(run: &[&'a Record]) -> BTreeSet<(String, &'a str)> {
+    let notes = |record: &&'a Record| {
+        let peer = peers::name(peers::adapter(&record.peer));
+        record.run.notes.iter().map(move |note| (peer.clone(), note.as_str())).collect::<Vec<_>>()
+    };
+    let mut all: BTreeSet<_> = run.iter().flat_map(notes).collect();
+    all.retain(|(_, note)| !run.iter().all(|record| record.run.notes.iter().any(|other| other == note)));
+    all
 }
 
 fn not_ahead(page: &mut String, model: &Model) {

@@ -506,6 +506,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_named_after_its_rate_has_no_other() {
+        for command in ["all", "bypass", "latency"] {
+            let named = |words: &str| {
+                let plan = make(command, &options(words), &of_bypass());
+                plan.cases.iter().filter(|case| case.label.starts_with("every ")).count()
+            };
+            assert!(named("") > 0 && named("--rate 500") == 0, "{command}");
+        }
+    }
+
+    #[test]
     fn what_is_left_of_a_group_joins_no_other() {
         let entries = of_bypass();
         let of = |lines: &[&str]| {

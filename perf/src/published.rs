@@ -14,6 +14,7 @@ use crate::catalog::not_asked;
 use crate::record::{Outcome, Record, Run};
 use crate::report::current::most_of;
 use crate::report::peers;
+use crate::workload::is_as_named;
 pub(crate) use documents::SIZES;
 use figure::Figure;
 pub(crate) use figure::{mean_ns, of_all, of_participant};
@@ -52,7 +53,7 @@ fn waits(transport: &str, spins: bool) -> &'static str {
 struct Row<'a> {
     what: String,
     published: &'static str,
-    /// Is this its line? Of several of a peer the figure that is best counts.
+    /// Is this its line, if it is what its name stands for? Of several of a peer the figure that is best counts.
     is: Box<dyn Fn(&Record) -> bool + 'a>,
     figure: Figure,
 }
@@ -126,7 +127,8 @@ fn table(records: &[Record], title: &str, rows: &[Row]) -> Option<Table> {
     let mut says = "";
     let mut lines: Vec<(&Row, &Run, Vec<Option<String>>)> = Vec::new();
     for row in rows {
-        let all: Vec<&Record> = records.iter().filter(|record| (row.is)(record)).collect();
+        let all: Vec<&Record> =
+            records.iter().filter(|record| is_as_named(record) && (row.is)(record)).collect();
         let Some(run) = most_of(&all) else { continue };
         let of_run: Vec<&Record> = all.into_iter().filter(|record| record.run.id == run.id).collect();
         let mut cells = Vec::new();
@@ -236,6 +238,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_at_another_rate_or_not_reliable_is_no_row() {
+        let paced = |rate_hz: f64, qos: &str| {
+            let (case, size_bytes, qos) = ("every 1 ms".into(), 32, qos.into());
+            page_of(&[Record { case, size_bytes, rate_hz, qos, ..trip("taut", 10_000) }])
+        };
+        assert!(paced(1_000.0, "reliable keep-all volatile").contains("| mean of 32 B, 1,000/s | "));
+        assert_eq!(paced(500.0, "reliable keep-all volatile"), "");
+        assert_eq!(paced(1_000.0, "best-effort keep-all volatile"), "");
+    }
+
+    #[test]
     fn the_best_of_several_bursts_is_shown() {
         let burst = |case: &str, per_s: f64| {
             record(serde_json::json!({"workload": "throughput", "case": case, "samples_per_s": per_s,
@@ -290,7 +303,8 @@ mod tests {
             let run =
                 crate::record::Run { id: run.into(), command: "taut perf x".into(), ..Default::default() };
             let (peer, case, workload) = (peer.into(), case.into(), "interference".into());
-            Record { peer, case, workload, samples: 100_000, rtt_ns: Some(times), run, ..trip("taut", 1) }
+            let (rate_hz, samples, rtt_ns) = (2_000.0, 100_000, Some(times));
+            Record { peer, case, workload, rate_hz, samples, rtt_ns, run, ..trip("taut", 1) }
         };
         let pair = |run: &str, peer: &str, us: u64| {
             [line(run, peer, "quiet all long", 10), line(run, peer, "flood all long", us)]
@@ -311,10 +325,16 @@ mod tests {
         let line = |peer: &str, lost: u64| {
             record(
                 serde_json::json!({"workload": "throughput", "peer": peer, "size_bytes": 32, "samples": 75,
-                "lost": lost, "cpu_ns_per_sample": 2_000.0, "qos": "reliable keep-all volatile"}),
+                "lost": lost, "cpu_ns_per_sample": 2_000.0, "context_switches": 600,
+                "switches_per_sample": 5.0, "qos": "reliable keep-all volatile"}),
             )
         };
         let page = page_of(&[line("taut", 0), line("hdds", 25)]);
+        let row = "| context switches of both sides for a thousand of 32 B, reliable, as fast as it goes | 5000 | 5000, 25.0 % lost |";
+        assert!(page.contains(row), "{page}");
+        let before = Record { switches_per_sample: None, ..line("hdds", 25) };
+        let page = page_of(&[line("taut", 0), before]);
+        assert!(page.contains("reliable, as fast as it goes | 5000 | – |"), "{page}");
         let row = "| processor time of both sides for a million of 32 B, reliable, as fast as it goes | 2 s | 2 s, 25.0 % lost |";
         assert!(page.contains(row), "{page}");
         // These are of before threads that have ended counted.

@@ -47,6 +47,9 @@ pub struct Record {
     pub samples: u64,
     /// Samples that were sent and never arrived, of all subscribers together.
     pub lost: u64,
+    /// Writes of a stream that the middleware refused, each of which was made again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refused: u64,
     /// Samples that were to arrive at all subscribers together, where there are several or what is lost is not
     /// what is missing in `samples`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,6 +107,9 @@ pub struct Record {
     /// Context switches of all processes of the peer, of all rounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_switches: Option<u64>,
+    /// The same divided by the samples that CPU time is divided by: those that were sent, lost ones and warm-up included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switches_per_sample: Option<f64>,
     /// Heap allocations per sample, where the adapter counts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allocations_per_sample: Option<f64>,

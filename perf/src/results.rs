@@ -23,7 +23,7 @@ pub(crate) fn report(options: &ReportArguments, stop: Stop) -> Result<u8, Failur
     Ok(0)
 }
 
-/// Prints what has changed; 1 if anything is worse.
+/// Prints what has changed; 1 if that is worse, see [`compare::Comparison::is_worse`].
 ///
 /// *Errors*: nothing could be compared, which says nothing of what has changed.
 pub(crate) fn compare(options: &CompareArguments, stop: Stop) -> Result<u8, Failure> {

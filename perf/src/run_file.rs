@@ -152,8 +152,8 @@ fn parse(path: &Path, text: &str) -> Result<Lines, ReadError> {
 
 /// Can what is added and multiplied of a line be that of a run?
 fn counts_are_possible(record: &Record) -> bool {
-    let Record { samples, lost, late, out_of_order, duplicates, corrupt, .. } = *record;
-    let mut counts = vec![samples, lost, late, out_of_order, duplicates, corrupt];
+    let Record { samples, lost, refused, late, out_of_order, duplicates, corrupt, .. } = *record;
+    let mut counts = vec![samples, lost, refused, late, out_of_order, duplicates, corrupt];
     counts.extend(record.expected);
     counts.extend(record.paces.iter().flat_map(|pace| [pace.demand, pace.expected, pace.lost]));
     counts.extend(record.histogram.iter().map(|(_, samples)| *samples));

@@ -384,6 +384,29 @@ fn who_fails_is_reported_with_the_reason() {
 }
 
 #[test]
+fn writes_that_are_refused_are_told() {
+    if !has_namespaces() {
+        return;
+    }
+    let words =
+        "throughput --peers fake:refuse --sizes 64 --count 100 --rounds 2 --reliability reliable --json";
+    let stream = records(&run_within(60, words)).remove(0);
+    assert_eq!((stream.outcome, stream.refused), (Outcome::Ok, 2));
+}
+
+#[test]
+fn who_crashes_before_calls_are_counted_has_failed() {
+    if !has_namespaces() {
+        return;
+    }
+    let calls = records(&run_within(60, "calls --peers fake:crash-idle --rounds 1 --json")).remove(0);
+    assert!(
+        matches!(&calls.outcome, Outcome::Failed(reason) if reason.contains("nobody has asked")),
+        "{calls:?}"
+    );
+}
+
+#[test]
 fn who_hangs_is_given_up() {
     if !has_namespaces() {
         return;

@@ -160,6 +160,36 @@ fn what_got_worse_is_named_and_what_is_chance_is_not() {
 }
 
 #[test]
+fn one_line_that_is_far_worse_is_enough_and_so_is_one_that_mostly_fails() {
+    let old = synthetic::run(SEED);
+    let is_worse = |change: &dyn Fn(&mut Record)| {
+        let mut new = old.clone();
+        let is = |record: &&mut Record| record.peer == "taut" && record.workload == "throughput";
+        change(new.iter_mut().find(is).expect("it is there"));
+        compare(&old, &new).is_worse()
+    };
+    let slower = |factor: f64| {
+        move |record: &mut Record| record.round_values.iter_mut().for_each(|rate| *rate /= factor)
+    };
+    assert!(!is_worse(&slower(1.4)), "one of hundreds may be by chance");
+    assert!(is_worse(&slower(2.0)), "but not this one");
+    let failing =
+        |failed: u32| move |record: &mut Record| (record.rounds, record.failed_rounds) = (5 - failed, failed);
+    assert!(!is_worse(&failing(2)) && is_worse(&failing(3)));
+}
+
+#[test]
+fn the_runs_say_on_what_and_how_peers_were_set_up() {
+    let [_, lines] = pages(|record| {
+        if record.peer == "zenoh" {
+            record.run.notes.push("found by multicast".into());
+        }
+    });
+    assert!(lines.contains(", governor none, virtual machine, `taut perf` "), "of the run");
+    assert!(lines.ends_with("## How they were set up\n\n- Zenoh: found by multicast\n"), "of the peer");
+}
+
+#[test]
 fn a_line_without_a_figure_is_told_with_the_run_that_has_none() {
     let run = synthetic::run(SEED);
     let old: Vec<Record> = run.into_iter().filter(|record| record.outcome == Outcome::Ok).take(1).collect();
@@ -595,7 +625,10 @@ fn each_mitigation_is_shown_there_and_back_and_one_way_at_each_size() {
     let lines =
         ["quiet", "flood", "flood pin", "flood qdisc", "flood dma_latency", "flood spin", "flood all"];
     let cases: Vec<_> = lines.iter().map(|label| timed(format!("{label} link").leak(), 20_000)).collect();
-    let every = timed("every 500 us link", 8_000);
+    let every = |line: &mut Record| {
+        timed("every 500 us link", 8_000)(line);
+        line.rate_hz = 2_000.0;
+    };
     let mut linked: Vec<Linked> = vec![("latency", "taut", "xdp", 512, &every)];
     for size in sizes {
         linked.extend(cases.iter().map(|case| -> Linked { ("interference", "taut", "xdp", size, case) }));

@@ -140,8 +140,13 @@ fn bypass() -> Vec<Aim> {
 }
 
 const fn time_of(name: &'static str, of: fn(&Record) -> Option<f64>) -> Figure {
-    Figure { name, of, shown: time, rises: false }
+    Figure { name, of, shown: time, rises: false, spoilt_by: ALL }
 }
+
+/// Lost samples spoil it whatever their number, as those that nobody has taken have no time.
+const ANY: f64 = 0.0;
+/// They spoil nothing of it.
+const ALL: f64 = 1.0;
 
 fn of_times(record: &Record, pick: fn(&Times) -> u64) -> Option<f64> {
     let times = record.rtt_ns.as_ref().or(record.write_ns.as_ref()).or(record.matched_ns.as_ref());
@@ -150,32 +155,52 @@ fn of_times(record: &Record, pick: fn(&Times) -> u64) -> Option<f64> {
 
 const MEDIAN: Figure = time_of("median", |r| of_times(r, |t| t.p50));
 const MEAN: Figure = time_of("mean", mean_ns);
-const P999: Figure = time_of("p99.9", |r| of_times(r, |t| t.p999).filter(|_| r.samples >= LEAST_OF_P999));
-const P9999: Figure = time_of("p99.99", |r| of_times(r, |t| t.p9999).filter(|_| r.samples >= LEAST_OF_P9999));
-const MAX: Figure = time_of("maximum", |r| of_times(r, |t| t.max));
-const RATE: Figure = Figure { name: "rate", of: |r| r.samples_per_s, shown: units::rate, rises: true };
-const BANDWIDTH: Figure =
-    Figure { name: "bandwidth", of: |r| r.bytes_per_s, shown: |per_s| bytes(per_s) + "/s", rises: true };
+const P999: Figure = Figure {
+    spoilt_by: 1e-3,
+    ..time_of("p99.9", |r| of_times(r, |t| t.p999).filter(|_| r.samples >= LEAST_OF_P999))
+};
+const P9999: Figure = Figure {
+    spoilt_by: 1e-4,
+    ..time_of("p99.99", |r| of_times(r, |t| t.p9999).filter(|_| r.samples >= LEAST_OF_P9999))
+};
+const MAX: Figure = Figure { spoilt_by: ANY, ..time_of("maximum", |r| of_times(r, |t| t.max)) };
+const RATE: Figure =
+    Figure { name: "rate", of: |r| r.samples_per_s, shown: units::rate, rises: true, spoilt_by: ANY };
+const BANDWIDTH: Figure = Figure {
+    name: "bandwidth",
+    of: |r| r.bytes_per_s,
+    shown: |per_s| bytes(per_s) + "/s",
+    rises: true,
+    spoilt_by: ANY,
+};
 const PROCESSOR: Figure = time_of("processor time of a sample", |r| r.cpu_ns_per_sample);
 const SENDS: Figure = Figure {
     name: "system calls to send",
     of: |r| r.calls_per_burst("writer", |calls: &Calls| calls.send),
     shown: count,
     rises: false,
+    spoilt_by: ALL,
 };
-const PARTICIPANT: Figure =
-    Figure { name: "resident memory with a participant", of: of_participant, shown: bytes, rises: false };
+const PARTICIPANT: Figure = Figure {
+    name: "resident memory with a participant",
+    of: of_participant,
+    shown: bytes,
+    rises: false,
+    spoilt_by: ALL,
+};
 const ENDPOINTS: Figure = Figure {
     name: "resident memory with 100 writers and 100 readers",
     of: of_all,
     shown: bytes,
     rises: false,
+    spoilt_by: ALL,
 };
 const DATAGRAMS: Figure = Figure {
     name: "datagrams",
     of: |r| r.network_packets.map(|count| count as f64),
     shown: |count| thousands(count as u64),
     rises: false,
+    spoilt_by: ALL,
 };
 
 /// So many times what these have in the same setting.

@@ -35,7 +35,7 @@ pub(super) enum Figure {
     Cpu,
     /// Heap allocations of the writer's side for each sample.
     Allocations,
-    /// Context switches of both sides for a thousand samples.
+    /// Context switches of both sides for a thousand samples that were sent.
     Switches,
     /// What each entity of this name adds.
     Entity(&'static str),
@@ -74,10 +74,7 @@ impl Figure {
             Figure::Samples => record.samples_per_s.map(|per_s| rate(per_s) + &lost(record)),
             Figure::Cpu => record.cpu_ns_per_sample.map(|ns| time(1e6 * ns) + &lost(record)),
             Figure::Allocations => record.allocations_per_sample.map(|count| format!("{count:.4}")),
-            Figure::Switches => {
-                let each = record.context_switches? as f64 / record.samples.max(1) as f64;
-                Some(count(1e3 * each))
-            }
+            Figure::Switches => record.switches_per_sample.map(|each| count(1e3 * each) + &lost(record)),
             Figure::Entity(name) => {
                 let step = record.memory.iter().find(|step| step.entity == name)?;
                 Some(bytes(step.bytes_each as f64))

@@ -10,6 +10,7 @@ use crate::record::{Outcome, Record, Run};
 use crate::report::current::recency;
 use crate::report::peers;
 use crate::report::units::{self, bytes, size, thousands, time};
+use crate::workload::is_as_named;
 
 /// What the study has of a way, for each of [`MEASURES`]. Its XDP has no IP, and is the nearest to both of ours.
 fn published(transport: &str) -> [&'static str; MEASURES.len()] {
@@ -76,7 +77,8 @@ impl Measure {
     /// Is it a line of this way, and of this kind of waiting?
     fn is_of(&self, record: &Record, transport: &str, spins: bool) -> bool {
         record.case == self.case
-            && (self.workload == "latency" || record.qos.starts_with("reliable"))
+            && record.qos.starts_with("reliable")
+            && is_as_named(record)
             && is_linked(record)
             && record.outcome == Outcome::Ok
             && record.workload == self.workload

@@ -8,7 +8,7 @@ use crate::record::{Outcome, Record, Run, Times};
 use crate::report::current::recency;
 use crate::report::peers;
 use crate::report::units::{size, thousands, time, times};
-use crate::workload::interference;
+use crate::workload::{interference, is_as_named};
 
 /// The study's sizes.
 const SIZES: [u64; 3] = [64, 512, 1_024];
@@ -85,6 +85,7 @@ fn pairs<'a>(records: &'a [Record], transport: &str, bytes: u64) -> Vec<Vec<Pair
     let of = |label: &'static str| {
         let is = move |r: &&Record| {
             r.outcome == Outcome::Ok
+                && is_as_named(r)
                 && r.transport == transport
                 && r.size_bytes == bytes
                 && r.case.trim_end_matches(" link") == label

@@ -77,7 +77,7 @@ impl Work for Bursts {
         let writer = Start::near("pub").with("burst", self.demand).with("interval-ns", interval_ns);
         let writer = session.start(writer.with("samples", "").with("remotes", 1))?;
         session.ready(writer)?;
-        std::thread::sleep(SETTLES);
+        session.let_run(SETTLES)?;
         let [of_writer, of_reader] = SIDES;
         let counters = [
             Counter::attach(bench, of_writer, session.pid(writer))?,

@@ -15,7 +15,7 @@ use crate::workload::{Figure, Round, Work};
 
 /// Between two writes: what the wait for the next sample adds at most. Lower, the publisher takes the core that
 /// the program needs to start; higher, the pace is seen in the result.
-const PERIOD_NS: u64 = 200_000;
+pub(super) const PERIOD_NS: u64 = 200_000;
 
 /// The publisher writes for so long. The slowest middleware needs 200 ms; each peer takes the whole time.
 const DURATION_MS: u64 = 1_000;

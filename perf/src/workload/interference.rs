@@ -18,7 +18,7 @@ use crate::workload::{Round, Work, networked, or, pick, round_trip, traffic};
 /// The study's sizes and period.
 const SIZES: [u64; 3] = [64, 512, 1_024];
 const FEW_SIZES: [u64; 1] = [64];
-const PERIOD_NS: u64 = 500_000;
+pub(super) const PERIOD_NS: u64 = 500_000;
 
 /// The study's flood: iperf3 with 50 connections.
 const CONNECTIONS: u32 = 50;

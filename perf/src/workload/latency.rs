@@ -14,11 +14,11 @@ const FEW_SIZES: [u64; 3] = [64, 1_024, 65_536];
 
 /// A control loop's sizes and period, of the study of timing isolation.
 const LOOP_SIZES: [u64; 3] = [64, 512, 1_024];
-const LOOP_PERIOD_NS: u64 = 500_000;
+pub(super) const LOOP_PERIOD_NS: u64 = 500_000;
 
 /// The rate and size of the study of user-space networking.
 const PERIODIC_SIZE: u64 = 32;
-const PERIODIC_PERIOD_NS: u64 = 1_000_000;
+pub(super) const PERIODIC_PERIOD_NS: u64 = 1_000_000;
 
 /// The priority of the study of timing isolation: above all that is not the kernel's own.
 pub const PRIORITY: u8 = 99;
@@ -31,16 +31,19 @@ pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
             cases.push(case(transport, size).with(options, scale));
         }
     }
-    if options.rate.is_none() && options.sizes.is_empty() {
+    if options.sizes.is_empty() {
         cases.extend(open_loops(options, scale));
     }
     cases
 }
 
-/// The open loops of two papers. KEEP_ALL: with KEEP_LAST the samples that waited longest would be replaced,
-/// and the stall that they would have shown with them.
+/// The open loops of two papers, unless the user wants a rate: their names say theirs. KEEP_ALL: with KEEP_LAST the samples
+/// that waited longest would be replaced, and the stall that they would have shown with them.
 pub fn open_loops(options: &Options, scale: f64) -> Vec<Case> {
     let mut cases = Vec::new();
+    if options.rate.is_some() {
+        return cases;
+    }
     for transport in transports(options) {
         let mut periodic = case(transport, PERIODIC_SIZE).label("every 1 ms").amount(200, 5_000, 5_000);
         (periodic.period_ns, periodic.history) = (PERIODIC_PERIOD_NS, "keep-all");

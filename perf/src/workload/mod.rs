@@ -23,7 +23,7 @@ use crate::args::{Options, Transport};
 use crate::bench::Bench;
 use crate::case::Case;
 use crate::catalog::Peer;
-use crate::record::{Calls, Memory, Pace};
+use crate::record::{Calls, Memory, Pace, Record};
 use crate::session::Trouble;
 
 /// All workloads, in the order in which `all` runs them: what matters most first, should the time not
@@ -113,6 +113,8 @@ pub struct Round {
     pub cpu_samples: u64,
     /// Sent and not received, of all subscribers together.
     pub lost: u64,
+    /// Writes that were refused and made again.
+    pub refused: u64,
     /// What all subscribers together were to receive, where it is not `samples` and `lost`.
     pub expected: Option<u64>,
     /// Written more than a period after they were due.
@@ -161,6 +163,27 @@ pub fn cases(workload: &str, options: &Options, scale: f64) -> Vec<Case> {
         "soak" => soak::cases(options, scale),
         _ => Vec::new(),
     }
+}
+
+/// Is a line what its name stands for: at the workload's own rate, and reliable where it goes there and back? The user may
+/// have chosen another rate and reliability, which are no part of the name.
+pub(crate) fn is_as_named(record: &Record) -> bool {
+    let period_ns = match record.workload.as_str() {
+        "latency" if record.case.starts_with("every 1 ms") => latency::PERIODIC_PERIOD_NS,
+        "latency" if record.case.starts_with("every 500 us") => latency::LOOP_PERIOD_NS,
+        "soak" => soak::PERIOD_NS,
+        "interference" => interference::PERIOD_NS,
+        "write" => write::PERIOD_NS,
+        "discovery" if record.case.starts_with("first sample") => first_sample::PERIOD_NS,
+        _ => 0,
+    };
+    let is_round_trip = ["latency", "types", "interference", "soak"].contains(&record.workload.as_str());
+    record.rate_hz == rate_hz(period_ns) && (!is_round_trip || record.qos.starts_with("reliable"))
+}
+
+/// Samples a second; 0 is a closed loop, which has no period.
+pub(crate) fn rate_hz(period_ns: u64) -> f64 {
+    if period_ns == 0 { 0.0 } else { 1e9 / period_ns as f64 }
 }
 
 /// What the user chose, or else the workload's own choice.

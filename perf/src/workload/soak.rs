@@ -12,7 +12,7 @@ use crate::session::{Session, Trouble};
 use crate::workload::{Round, Work, or, round_trip, traffic, transports};
 
 /// A control loop's rate.
-const PERIOD_NS: u64 = 1_000_000;
+pub(super) const PERIOD_NS: u64 = 1_000_000;
 
 /// Long enough for a leak of a kilobyte a second to stand out from the noise of an allocator.
 const DURATION_MS: u64 = 60_000;

@@ -38,6 +38,9 @@ impl Burst {
 /// the time of a whole run.
 const FAILED_MORE: usize = 3;
 
+/// What a process says at its end.
+type Figures = serde_json::Map<String, serde_json::Value>;
+
 /// A publisher and its subscribers; of several paces the best counts.
 pub struct Stream {
     /// How the publisher paces itself, one after the other.
@@ -53,6 +56,7 @@ struct Pace {
     received: u64,
     expected: u64,
     lost: u64,
+    refused: u64,
     out_of_order: u64,
     duplicates: u64,
     corrupt: u64,
@@ -124,10 +128,9 @@ impl Stream {
         let ran =
             exchange(session, case, publisher, (0..self.subscribers).map(subscriber).collect(), &mut |_| {})?;
         let sent = figure(&ran.sender, "sent");
-        let start_ns = figure(&ran.sender, "start_ns");
         let mut rates: Vec<(f64, usize)> = Vec::new();
         for (index, sub) in ran.servers.iter().enumerate() {
-            let span_ns = figure(sub, "last_ns").saturating_sub(start_ns);
+            let span_ns = span_ns(&ran.sender, sub);
             let received = figure(sub, "received");
             if received == 0 || span_ns == 0 {
                 let reason = format!("subscriber {index} received {received} of {sent} samples");
@@ -144,6 +147,7 @@ impl Stream {
             received: figure(slowest, "received"),
             expected: sent * ran.servers.len() as u64,
             lost: ran.servers.iter().map(|sub| sent.saturating_sub(figure(sub, "received"))).sum(),
+            refused: figure(&ran.sender, "refused"),
             out_of_order: sum("out_of_order"),
             duplicates: sum("duplicates"),
             corrupt: sum("corrupt"),
@@ -153,6 +157,13 @@ impl Stream {
             flaw: ran.flaw,
         })
     }
+}
+
+/// From the first write until the last sample is taken, or the writer has ended if that is later: a stall of the last writes
+/// is the stream's, too.
+fn span_ns(publisher: &Figures, subscriber: &Figures) -> u64 {
+    let end_ns = figure(subscriber, "last_ns").max(figure(publisher, "stop_ns"));
+    end_ns.saturating_sub(figure(publisher, "start_ns"))
 }
 
 /// The rate is the best one's, errors are those of all.
@@ -165,6 +176,7 @@ fn add(round: &mut Round, pace: Pace, warmup: u64) {
     round.samples += pace.received;
     round.cpu_samples += pace.sent + warmup;
     round.lost += pace.lost;
+    round.refused += pace.refused;
     *round.expected.get_or_insert(0) += pace.expected;
     round.out_of_order += pace.out_of_order;
     round.duplicates += pace.duplicates;
@@ -177,6 +189,17 @@ fn add(round: &mut Round, pace: Pace, warmup: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stall_at_the_end_is_the_streams() {
+        let figures = |of: serde_json::Value| of.as_object().unwrap().clone();
+        let publisher =
+            |stop_ns: u64| figures(serde_json::json!({"start_ns": 1_000, "stop_ns": stop_ns, "sent": 9}));
+        let subscriber = figures(serde_json::json!({"last_ns": 3_000, "received": 9}));
+        assert_eq!(span_ns(&publisher(2_990), &subscriber), 2_000);
+        assert_eq!(span_ns(&publisher(9_000), &subscriber), 8_000);
+        assert_eq!(span_ns(&figures(serde_json::json!({"start_ns": 1_000})), &subscriber), 2_000);
+    }
 
     #[test]
     fn the_last_burst_has_its_interval_too() {

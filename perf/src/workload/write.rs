@@ -13,7 +13,7 @@ use crate::workload::{Figure, Round, Work, or, transports};
 const SIZES: [u64; 3] = [64, 256, 1_024];
 
 /// Slow enough for every queue to be empty at each write, fast enough for warm caches.
-const PERIOD_NS: u64 = 100_000;
+pub(super) const PERIOD_NS: u64 = 100_000;
 
 /// Each size.
 pub fn cases(options: &Options, scale: f64) -> Vec<Case> {

@@ -86,6 +86,7 @@ fn blank(peer: &Peer, case: &Case) -> Record {
         failure: None,
         samples: 0,
         lost: 0,
+        refused: 0,
         expected: None,
         late: 0,
         behind_ns: None,
@@ -105,6 +106,7 @@ fn blank(peer: &Peer, case: &Case) -> Record {
         bytes_per_s: None,
         cpu_ns_per_sample: None,
         context_switches: None,
+        switches_per_sample: None,
         allocations_per_sample: None,
         network_bytes: None,
         network_packets: None,
@@ -206,7 +208,7 @@ fn timed(
     let all = times(random, case, typical, second, rare);
     record.samples = all.samples();
     record.cpu_ns_per_sample = Some(typical * 0.8);
-    record.context_switches = Some(2 * all.samples());
+    (record.context_switches, record.switches_per_sample) = (Some(2 * all.samples()), Some(2.0));
     record.round_values = all.rounds_p50().to_vec();
     record.histogram = all.cells();
     record.series = all.series();
