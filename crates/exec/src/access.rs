@@ -230,7 +230,8 @@ impl Executor {
 
     /// Takes the next sample that was not read before and gives it to `out`, which is called once, with the
     /// door's lock: it hands a large sample on. `false` if there is none. The caller [watches](Executor::watch) `own` times
-    /// itself, and others hear of what it leaves; it has asked [`Executor::may_use`]. *Cost*: the lock.
+    /// itself, and others hear of what it leaves; it has asked [`Executor::may_use`]. *Cost*: the lock, or a load where
+    /// nothing was brought since a look in vain.
     pub fn take_next(&self, door: &Door, own: usize, out: &mut dyn FnMut(Taken<'_>)) -> bool {
         if door.is_quiet() {
             return false;

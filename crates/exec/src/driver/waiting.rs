@@ -205,8 +205,8 @@ impl Executor {
         {
             return found;
         }
-        // Where another thread drives, and samples keep coming, nobody is asked for what is here.
-        if !has_lanes && self.has_unread(door) {
+        // Where the background thread drives, and samples keep coming, nobody is asked for what is here.
+        if !has_lanes && self.is_threaded() && self.has_unread(door) {
             return true;
         }
         self.watch(door);
