@@ -91,7 +91,9 @@ impl ReaderSide {
                 waiting.push(change);
             }
         }
-        self.blocked |= !waiting.is_empty();
+        if !waiting.is_empty() {
+            self.note_blocked();
+        }
         Some((source.next, waiting))
     }
 }

@@ -6,6 +6,7 @@
 
 mod anatomy;
 mod between_lanes;
+mod blocked;
 pub mod cell;
 mod deadline;
 #[cfg(test)]

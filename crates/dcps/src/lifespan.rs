@@ -150,13 +150,6 @@ impl ReaderCache {
     }
 }
 
-impl ReaderSide {
-    /// Does a change wait in the protocol for room, and has something made some by its age? Forgets both.
-    pub(crate) fn take_freed(&mut self) -> bool {
-        std::mem::take(&mut self.cache.freed) && self.take_blocked()
-    }
-}
-
 impl DomainParticipant {
     /// A reader has matched a writer, or no longer does.
     pub(crate) fn watch_lifespan(&mut self, reader: ReaderIndex, writer: Guid, matched: bool) {

@@ -424,7 +424,7 @@ impl DomainParticipant {
     ) -> usize {
         let taken = self.readers.at_side(index, |side| {
             let taken = side.take(now, selection, out);
-            (taken, taken > 0 && side.take_blocked())
+            (taken, taken > 0 && side.take_blocked(|| now))
         });
         let (taken, blocked) = taken.unwrap_or_default();
         self.after_take(now, index, blocked);
@@ -433,11 +433,11 @@ impl DomainParticipant {
 
     /// Takes the next sample that was not read before.
     pub fn take_next(&mut self, now: Time, index: ReaderIndex) -> Option<Sample> {
-        let (mut sample, mut blocked) = (None, false);
-        self.readers.doors.with(index, &mut |side| {
-            sample = side.take_next(now);
-            blocked = sample.is_some() && side.take_blocked();
-        });
+        let (sample, blocked) = self.readers.at_side(index, |side| {
+            let sample = side.take_next(now);
+            let blocked = sample.is_some() && side.take_blocked(|| now);
+            (sample, blocked)
+        })?;
         self.after_take(now, index, blocked);
         sample
     }

@@ -19,6 +19,7 @@ use taut_wire::{
     DataHeader, Endian, Gap, HEADER_LEN, Heartbeat, InlineQos, PayloadKind, StatusInfo, write_message_header,
 };
 
+use crate::blocked::LATEST;
 use crate::cell;
 use crate::reader_cache_tests::handle;
 use crate::{DiscoveryChanges, DomainParticipant, Endpoint, Entity, Selection, StatusMask, TypeSupport};
@@ -233,6 +234,31 @@ fn what_has_not_been_delivered_when_its_writer_goes_is_lost() {
         participant
             .take(Time(0), reader, &Selection::ANY, |sample| taken += u32::from(sample.info.valid_data));
         assert_eq!(taken, 2);
+    }
+}
+
+/// Who takes one sample, and no other for a while, has kept nobody waiting for longer than that.
+#[test]
+fn what_waits_gets_little_room_after_a_while_and_much_at_once() {
+    let mut participant = participant();
+    let resource_limits = ResourceLimits { max_samples: Some(8), ..ResourceLimits::default() };
+    let mut qos = DataReaderQos { resource_limits, ..DataReaderQos::default() }.keep_all();
+    qos.reliability.kind = ReliabilityKind::Reliable;
+    let reader = read_with(&mut participant, qos);
+    participant.on_frame(Time(0), &publication_with(1, 1, EndpointQos::default_writer()));
+    let greeted = participant.core().reader(reader).unwrap().guid.entity;
+    participant.on_frame(Time(0), &heartbeat(1, greeted, 0, 1));
+    (1..=20).for_each(|number| participant.on_frame(Time(0), &frame(writer_id(1), number, &[0, 1, 0, 0])));
+    let held = |participant: &DomainParticipant| participant.side(reader, |side| side.cache.len());
+    let takes = |participant: &mut DomainParticipant| {
+        assert!(participant.take_next(Time(0), reader).is_some());
+        held(participant)
+    };
+    assert_eq!([(); 4].map(|()| takes(&mut participant)), [Some(7), Some(8), Some(7), Some(8)]);
+    takes(&mut participant);
+    for (late, is_there) in [(Time(0) + LATEST - Duration(1), Some(7)), (Time(0) + LATEST, Some(8))] {
+        participant.on_timeout(late, 100);
+        assert_eq!(held(&participant), is_there);
     }
 }
 

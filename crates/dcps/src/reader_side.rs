@@ -16,6 +16,7 @@ use taut_rtps::{Offer, Passage};
 
 use crate::anatomy::{Anatomies, SampleAnatomy};
 use crate::between_lanes::Waiting;
+use crate::blocked::Blocked;
 use crate::cell::{self, Head};
 use crate::deadline::Missed;
 use crate::lifespan::Lifespans;
@@ -189,7 +190,7 @@ pub struct ReaderSide {
     /// Buffers for short payloads that stay in the cache.
     pub(crate) short: Pool,
     /// A change waits in the protocol for room in the cache.
-    pub(crate) blocked: bool,
+    pub(crate) blocked: Blocked,
     /// How often there was room that those changes wait for: it says whose turn it is.
     pub(crate) offers: u8,
     /// A writer waits to hear of room that was made where nobody could tell it.
@@ -227,7 +228,7 @@ impl ReaderSide {
             lifespans: Lifespans::default(),
             reliable: qos.reliability.kind == ReliabilityKind::Reliable,
             short: Pool::new(INLINE, SHORT_BUFFERS),
-            blocked: false,
+            blocked: Blocked::default(),
             offers: 0,
             awaited: false,
             sources: Vec::new(),
@@ -334,7 +335,7 @@ impl ReaderSide {
     /// When who drives is to look; it is told.
     #[inline(never)]
     fn plan_look(&mut self) -> Time {
-        let expires = self.cache.next_timeout().unwrap_or(Time::NEVER);
+        let expires = self.cache.next_timeout().unwrap_or(Time::NEVER).min(self.blocked.next_timeout());
         self.looked_at_next = self.cache.next_deadline().min(self.sweep_at).min(expires);
         self.looked_at_next
     }
@@ -351,6 +352,7 @@ impl ReaderSide {
         *budget -= self.on_timeout(now, *budget);
         self.sweep_at = if self.sources.is_empty() { Time::NEVER } else { now + self.cache.deadline() };
         let missed = self.cache.look_at_deadlines(now, budget);
+        self.cache.freed |= self.blocked.is_due(now);
         (self.cache.alarm, _) = (false, self.take_untold());
         let has_surfaced = std::mem::take(&mut self.cache.surfaced);
         let surfaced = if has_surfaced { StatusMask::DATA_AVAILABLE } else { StatusMask::NONE };
@@ -408,16 +410,6 @@ impl ReaderSide {
             lane.is_awaited() || lane.calls_readers() && source.is_ready()
         };
         self.sources.iter().any(is_wanted)
-    }
-
-    /// Does a change wait in the protocol for room?
-    pub(crate) fn is_blocked(&self) -> bool {
-        self.blocked
-    }
-
-    /// The same, and forgets it.
-    pub fn take_blocked(&mut self) -> bool {
-        std::mem::take(&mut self.blocked)
     }
 
     /// Remembers for [`ReaderSide::take_awaited`] who waits.
@@ -592,7 +584,7 @@ impl ReaderSide {
             *change = None;
         } else if source.reliable && source.first().is_some_and(|first| first < number) {
             // The lane holds what comes before it, and there is no room for that.
-            self.blocked = true;
+            self.note_blocked();
         } else {
             news = self.deliver_one(now, strength, change);
         }
@@ -635,7 +627,7 @@ impl ReaderSide {
         }
         let news = self.insert(now, strength, change);
         if change.is_some() {
-            self.blocked = true;
+            self.note_blocked();
             self.await_expiry();
         }
         news

@@ -83,7 +83,7 @@ impl Reader {
         if taken.is_some() && self.side.is_stalled() {
             self.side.refill(|| NOW);
         }
-        if taken.is_some() && self.side.take_blocked() {
+        if taken.is_some() && self.side.take_blocked(|| NOW) {
             self.deliver();
         }
         taken

@@ -520,7 +520,7 @@ fn a_new_instance_beyond_the_limit_is_rejected_and_holds_nothing_back() {
     // An instance that has ended makes room when its samples are taken: until then a new one waits.
     assert!(deliver(&mut side, NotAliveDisposedUnregistered, 1));
     assert!(!deliver(&mut side, Alive, 3), "it is lost, though there will be room for it");
-    assert!(side.take_blocked() && side.sample_rejected.total_count == 2);
+    assert!(side.is_blocked() && side.sample_rejected.total_count == 2);
     while side.take_next(Time(99)).is_some() {}
     assert!(deliver(&mut side, Alive, 3));
     assert_eq!((side.cache.len(), side.cache.instance_count()), (1, 2));
@@ -737,7 +737,7 @@ fn data_with_an_end_wait_for_room() {
     side.deliver(Time(1), 0, &mut data_of(ChangeKind::Alive, 1, 1));
     let mut last = data_of(ChangeKind::AliveThenDisposed, 1, 2);
     side.deliver(Time(2), 0, &mut last);
-    assert!(last.is_some() && side.take_blocked());
+    assert!(last.is_some() && side.is_blocked());
     assert!(side.take_next(Time(3)).is_some() && side.take_next(Time(3)).is_none());
     side.deliver(Time(3), 0, &mut last);
     assert!(last.is_none());

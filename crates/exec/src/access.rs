@@ -347,7 +347,7 @@ impl Executor {
         mut pulled: Pulled,
         (taken, own): (bool, usize),
     ) {
-        let blocked = taken && side.take_blocked();
+        let blocked = taken && side.take_blocked(monotonic_now);
         if taken && side.is_stalled() {
             pulled.add(side.refill(monotonic_now));
         }
