@@ -19,6 +19,12 @@ use crate::programs::{build, text_of, valgrind};
 const FILE: &str = "layout/functions.ld";
 const PACKAGE: &str = "taut-perf-peer-taut";
 const SECTION: &str = ".text.runs";
+/// What the C library begins a program with would lie behind all that, alone in its pages.
+const BEGINNING: &str = "    *crt1.o(.text .text.*)\n    *crtbegin*.o(.text .text.*)\n";
+/// So would this, of which every `main` of Rust reads a byte where there are lines for a debugger, among what is read when a
+/// panic unwinds.
+const SCRIPTS: &str =
+    "SECTIONS\n{\n  .debug_gdb_scripts : { *(.debug_gdb_scripts) }\n}\nINSERT BEFORE .rodata;\n";
 /// Of the functions that run at least so many must be in the file. More is red after each new function,
 /// less lets a good part of what runs lie anywhere.
 const COVERED_PERCENT: usize = 90;
@@ -79,12 +85,12 @@ pub fn check(root: &Path) -> Result<bool, String> {
 fn script(groups: &[&BTreeSet<String>]) -> String {
     let mut text = format!(
         "/* The functions that run, made by `cargo xtask layout`; see docs/adr/0036-what-runs-lies-together.md. */\n\
-         SECTIONS\n{{\n  {SECTION} :\n  {{\n"
+         SECTIONS\n{{\n  {SECTION} :\n  {{\n{BEGINNING}"
     );
     for name in groups.iter().copied().flatten() {
         text += &format!("    *(.text*.{name})\n");
     }
-    text + "  }\n}\nINSERT BEFORE .text;\n"
+    text + "  }\n}\nINSERT BEFORE .text;\n" + SCRIPTS
 }
 
 /// The function's pattern in a line of the script.

@@ -433,11 +433,15 @@ impl DomainParticipant {
 
     /// Takes the next sample that was not read before.
     pub fn take_next(&mut self, now: Time, index: ReaderIndex) -> Option<Sample> {
-        let (sample, blocked) = self.readers.at_side(index, |side| {
-            let sample = side.take_next(now);
-            let blocked = sample.is_some() && side.take_blocked(|| now);
-            (sample, blocked)
-        })?;
+        let (mut sample, mut blocked, mut untold) = (None, false, false);
+        self.readers.doors.with(index, &mut |side| {
+            sample = side.take_next(now);
+            blocked = sample.is_some() && side.take_blocked(|| now);
+            untold = side.is_blocked();
+        });
+        if untold {
+            self.readers.at_side(index, |_| ());
+        }
         self.after_take(now, index, blocked);
         sample
     }

@@ -12,7 +12,6 @@ use taut_mem::{Pool, Slot};
 use taut_port::Frame;
 
 use crate::UdpPort;
-use crate::receive::SLOT;
 use crate::sys::{Head, receive_one};
 
 /// Looks at one socket; see [`UdpPort::direct`].
@@ -45,11 +44,8 @@ impl Direct {
     #[inline]
     pub fn look(&mut self) -> bool {
         if self.found.is_none() {
-            if self.slot.len() < SLOT {
-                *self.slot = vec![0; SLOT];
-            }
             // What fails here fails for the port, too, which counts it.
-            self.found = receive_one(self.socket.as_fd(), &mut self.slot);
+            self.found = receive_one(self.socket.as_fd(), &mut self.slot).ok();
         }
         self.found.is_some()
     }

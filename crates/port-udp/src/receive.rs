@@ -14,7 +14,7 @@ use taut_port::{Frame, Receive, Traffic};
 use crate::UdpPort;
 use crate::group::Group;
 use crate::stats::Stats;
-use crate::sys::{BURST, Burst, Head};
+use crate::sys::{BURST, Burst, Head, receive_one};
 
 /// Longer than any UDP payload (65,527 bytes over IPv6), so that none is ever cut.
 pub(crate) const SLOT: usize = 65_536;
@@ -135,25 +135,16 @@ impl Receiver {
     /// Buffers for `want` datagrams, the last ones of those ready.
     fn make_ready(&mut self, want: usize) {
         while self.ready.len() < want {
-            let slot = self.claim();
+            let slot = self.pool.claim();
             self.ready.push(slot);
         }
-    }
-
-    /// A buffer for any datagram.
-    pub(crate) fn claim(&mut self) -> Slot {
-        let mut slot = self.pool.claim();
-        if slot.len() < SLOT {
-            *slot = vec![0; SLOT];
-        }
-        slot
     }
 
     /// Takes the buffers of the largest burst, and their memory.
     pub(crate) fn prefault(&mut self) {
         self.make_ready(BURST);
-        // Zeros that nobody has written yet are memory that is not there yet.
-        self.ready.iter_mut().for_each(|slot| slot.fill(u8::MAX));
+        // What nobody has written yet is memory that is not there yet.
+        self.ready.iter_mut().for_each(|slot| slot.resize(SLOT, u8::MAX));
     }
 
     /// One burst of one socket, as many as are likely to take no more than `left` of the budget, but one at least.
@@ -260,9 +251,9 @@ impl Receiver {
         self.make_ready(1);
         let (from, slot) = (self.sockets.get(index)?, self.ready.last_mut()?);
         let traffic = from.frames;
-        match counted(from.socket.recv_from(slot), stats) {
-            Some((len, source)) => {
-                self.deliver_one(traffic, Head::one(source, len), stats, sink);
+        match counted(receive_one(from.socket.as_fd(), slot), stats) {
+            Some(head) => {
+                self.deliver_one(traffic, head, stats, sink);
                 Some(1)
             }
             None => Some(0),

@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use taut_mem::Slot;
 
 use super::Name;
+use crate::receive::SLOT;
 
 /// The most datagrams one call receives. Higher costs buffers that wait in readiness (64 KiB of
 /// address space each), lower more calls in a burst; beyond 16 the call itself no longer counts.
@@ -29,25 +30,37 @@ impl Head {
     }
 }
 
-/// Receives one datagram without waiting; `None` if there is none, or it failed.
+/// What may be written to: all of a buffer, that has room for any datagram. Nothing of it is cleared before, which would take
+/// time and memory that no datagram needs.
+fn room(slot: &mut Slot) -> &mut [MaybeUninit<u8>] {
+    slot.clear();
+    slot.reserve(SLOT);
+    slot.spare_capacity_mut()
+}
+
+/// Receives one datagram without waiting.
 ///
 /// *Cost*: one syscall, no allocation.
 #[inline]
-pub(crate) fn receive_one(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Option<Head> {
+pub(crate) fn receive_one(fd: BorrowedFd<'_>, slot: &mut Slot) -> io::Result<Head> {
     let (mut name, mut name_len) = (Name::NONE, mem::size_of::<Name>() as libc::socklen_t);
-    // SAFETY: the kernel writes to the buffer and to the name, at most as many bytes as it is told that each has, all of
-    // them initialised and borrowed until the call is over, and to `name_len` how long the name is.
+    let room = room(slot);
+    // SAFETY: the kernel writes to the room and to the name, at most as many bytes as it is told that each has, all of
+    // them borrowed until the call is over, and to `name_len` how long the name is.
     let received = unsafe {
         libc::recvfrom(
             fd.as_raw_fd(),
-            buffer.as_mut_ptr().cast(),
-            buffer.len(),
+            room.as_mut_ptr().cast(),
+            room.len(),
             libc::MSG_DONTWAIT,
             (&raw mut name).cast(),
             &mut name_len,
         )
     };
-    usize::try_from(received).ok().map(|len| Head::one(name.socket_addr(), len))
+    let len = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
+    // SAFETY: so many bytes, of those that there is room for, the kernel has written.
+    unsafe { slot.set_len(len) };
+    Ok(Head::one(name.socket_addr(), len))
 }
 
 /// Room for what the kernel says of datagrams that it has joined.
@@ -109,9 +122,8 @@ impl Burst {
         let Burst { names, parts, joined, messages, asked, .. } = self;
         let rooms = names.iter_mut().zip(parts).zip(joined).zip(messages.iter_mut());
         for ((((name, part), joined), message), slot) in rooms.zip(slots.iter_mut().rev()) {
-            let buffer: &mut [u8] = slot.as_mut_slice();
-            let part =
-                part.write(libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() });
+            let room = room(slot);
+            let part = part.write(libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() });
             // SAFETY: a plain C struct for which all zeros is a value.
             let message = message.write(unsafe { mem::zeroed::<libc::mmsghdr>() });
             message.msg_hdr.msg_iov = part;
@@ -127,8 +139,8 @@ impl Burst {
             *asked += 1;
         }
         // SAFETY: the first `asked` messages are initialised; each names one iovec, one Name and perhaps one Joined, in
-        // arrays that are borrowed until the call is over; each iovec spans the initialised bytes of its own
-        // slot, which is borrowed exclusively for as long. The kernel writes nowhere else.
+        // arrays that are borrowed until the call is over; each iovec spans the room of its own slot, which is borrowed
+        // exclusively for as long. The kernel writes nowhere else.
         let taken = unsafe {
             libc::recvmmsg(
                 fd.as_raw_fd(),
@@ -139,6 +151,10 @@ impl Burst {
             )
         };
         self.taken = usize::try_from(taken).map_err(|_| io::Error::last_os_error())?.min(self.asked);
+        for (message, slot) in self.messages[..self.taken].iter().zip(slots.iter_mut().rev()) {
+            // SAFETY: the message is initialised, and so many bytes, of those that its slot has room for, the kernel has written.
+            unsafe { slot.set_len(message.assume_init_ref().msg_len as usize) };
+        }
         Ok(self.taken)
     }
 
