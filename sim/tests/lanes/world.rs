@@ -225,7 +225,7 @@ impl World {
                     if any && side.is_stalled() {
                         side.refill(|| now);
                     }
-                    any && side.take_blocked()
+                    any && side.take_blocked(|| now)
                 });
                 if blocked == Some(true) {
                     participant.on_room(now, reader.index);
