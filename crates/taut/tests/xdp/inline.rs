@@ -33,6 +33,8 @@ fn echoes() {
     let participant = layer(End::A, told, Driver::Inline);
     let back = participant.topic::<Blob>("Back").unwrap().writer(qos()).unwrap();
     let reader = participant.topic::<Blob>("There").unwrap().reader(qos()).unwrap();
+    // Who writes to it may be known sooner than who is to get it back.
+    back.wait_matched(LIMIT).unwrap();
     let mut is_over = false;
     while !is_over || back.wait_for_acknowledgments(Duration::ZERO).is_err() {
         participant.run_once(Duration::from_millis(10)).unwrap();
