@@ -424,25 +424,25 @@ impl DomainParticipant {
     ) -> usize {
         let taken = self.readers.at_side(index, |side| {
             let taken = side.take(now, selection, out);
-            (taken, taken > 0 && side.take_blocked(|| now))
+            (taken, taken > 0 && side.is_blocked())
         });
         let (taken, blocked) = taken.unwrap_or_default();
-        self.after_take(now, index, blocked);
+        if blocked {
+            self.note_taken(now, index);
+        }
         taken
     }
 
     /// Takes the next sample that was not read before.
     pub fn take_next(&mut self, now: Time, index: ReaderIndex) -> Option<Sample> {
-        let (mut sample, mut blocked, mut untold) = (None, false, false);
+        let (mut sample, mut blocked) = (None, false);
         self.readers.doors.with(index, &mut |side| {
             sample = side.take_next(now);
-            blocked = sample.is_some() && side.take_blocked(|| now);
-            untold = side.is_blocked();
+            blocked = sample.is_some() && side.is_blocked();
         });
-        if untold {
-            self.readers.at_side(index, |_| ());
+        if blocked {
+            self.note_taken(now, index);
         }
-        self.after_take(now, index, blocked);
         sample
     }
 
@@ -457,8 +457,10 @@ impl DomainParticipant {
         self.readers.at_side(index, |side| side.read(now, selection, out)).unwrap_or(0)
     }
 
-    fn after_take(&mut self, now: Time, index: ReaderIndex, blocked: bool) {
-        if blocked {
+    /// Samples were taken of a reader for which the protocol holds changes back.
+    #[cold]
+    fn note_taken(&mut self, now: Time, index: ReaderIndex) {
+        if self.readers.at_side(index, |side| side.take_blocked(|| now)) == Some(true) {
             self.on_room(now, index);
         }
     }
