@@ -4,12 +4,13 @@
 //! wakes up. A full reader that told of the place of each sample it takes would have all that for each sample.
 
 use taut_base::{Duration, Time};
+use taut_rtps::limits;
 
 use crate::reader_side::ReaderSide;
 
-/// So many samples that were taken are room enough, or a quarter of those that the cache had held. Lower has a reader that
-/// falls behind acknowledge more often, higher makes the step longer that delivers what waits: a sample takes some 0.2 us.
-const ROOM: usize = 256;
+/// So many samples that were taken are room enough, or a quarter of those that the cache had held: what one step delivers
+/// elsewhere, too. Lower has a reader that falls behind acknowledge more often, higher makes that step longer.
+const ROOM: usize = limits::LOCAL_CHANGES;
 
 /// Less room is told of after so long, if the owner takes no more meanwhile. Lower tells of little room to a slow reader, higher
 /// has what waits wait longer while there is room for it.

@@ -40,7 +40,7 @@ fn room(slot: &mut Slot) -> &mut [MaybeUninit<u8>] {
 
 /// Receives one datagram without waiting.
 ///
-/// *Cost*: one syscall, no allocation.
+/// *Cost*: one syscall; an allocation for a buffer that has no room yet.
 #[inline]
 pub(crate) fn receive_one(fd: BorrowedFd<'_>, slot: &mut Slot) -> io::Result<Head> {
     let (mut name, mut name_len) = (Name::NONE, mem::size_of::<Name>() as libc::socklen_t);
