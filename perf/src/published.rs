@@ -79,9 +79,10 @@ pub(crate) fn tables(records: &[Record], stored: &[Record]) -> Vec<Table> {
     ]);
     let mut all: Vec<Table> =
         [gains::table(stored), isolation::beside_flood(stored)].into_iter().flatten().collect();
-    all.extend(plain.iter().filter_map(|(title, rows)| table(records, title, rows)));
+    let table = |title: &str, rows: &[Row]| table([records, stored], title, rows);
+    all.extend(plain.iter().filter_map(|(title, rows)| table(title, rows)));
     all.extend(bursts::tables(records));
-    all.extend(table(records, "Starting, and what it takes", &documents::footprint()));
+    all.extend(table("Starting, and what it takes", &documents::footprint()));
     all.into_iter().map(Table::labelled).collect()
 }
 
@@ -121,14 +122,14 @@ fn is_linked(record: &Record) -> bool {
 /// What a reader must know of processor times that are too low.
 const WITHOUT_ENDED: &str = "Where a run did not yet count threads that had ended, processor times are without them: HDDS begins one for each sample.";
 
-/// A table, if there is a row in it.
-fn table(records: &[Record], title: &str, rows: &[Row]) -> Option<Table> {
+/// A table, if there is a row in it. Each is of the first of these sets in which the subject has its figure: runs that are shown
+/// for their sizes may be older than what a line of today tells.
+fn table(sets: [&[Record]; 2], title: &str, rows: &[Row]) -> Option<Table> {
     let mut used: Vec<&Record> = Vec::new();
     let mut says = "";
     let mut lines: Vec<(&Row, &Run, Vec<Option<String>>)> = Vec::new();
     for row in rows {
-        let all: Vec<&Record> =
-            records.iter().filter(|record| is_as_named(record) && (row.is)(record)).collect();
+        let Some(all) = sets.iter().find_map(|records| with_figure(records, row)) else { continue };
         let Some(run) = most_of(&all) else { continue };
         let of_run: Vec<&Record> = all.into_iter().filter(|record| record.run.id == run.id).collect();
         let mut cells = Vec::new();
@@ -142,10 +143,7 @@ fn table(records: &[Record], title: &str, rows: &[Row]) -> Option<Table> {
             }
             cells.push(best.map(|(_, text)| text).or_else(|| failed(&of_run, peer)));
         }
-        // What the subject was not asked is no row: there is nothing to compare.
-        if cells.first().is_some_and(Option::is_some) {
-            lines.push((row, run, cells));
-        }
+        lines.push((row, run, cells));
     }
     if lines.is_empty() {
         return None;
@@ -163,6 +161,19 @@ fn table(records: &[Record], title: &str, rows: &[Row]) -> Option<Table> {
         table.add(line, Some(run));
     }
     Some(table)
+}
+
+/// The lines of a row, of the runs in which the subject has its figure; `None` if there are none: what it was not asked is no
+/// row, as there is nothing to compare.
+fn with_figure<'a>(records: &'a [Record], row: &Row) -> Option<Vec<&'a Record>> {
+    let of_row: Vec<&Record> =
+        records.iter().filter(|record| is_as_named(record) && (row.is)(record)).collect();
+    let has = |run: &Run| {
+        let own: Vec<&Record> = of_row.iter().copied().filter(|line| line.run.id == run.id).collect();
+        best(&own, row, COLUMNS[0]).is_some() || failed(&own, COLUMNS[0]).is_some()
+    };
+    let all: Vec<&Record> = of_row.iter().copied().filter(|line| has(&line.run)).collect();
+    (!all.is_empty()).then_some(all)
 }
 
 /// The best line of a peer, and its figure: several settings may count as one row.
@@ -342,6 +353,30 @@ mod tests {
         let mut counted = [line("taut", 0), line("hdds", 25)];
         counted.iter_mut().for_each(|line| line.run.counts_ended_threads = true);
         assert!(!page_of(&counted).contains(WITHOUT_ENDED));
+    }
+
+    #[test]
+    fn a_row_is_of_a_run_in_which_the_subject_has_its_figure() {
+        let line = |run: &str, peer: &str, switches: Option<f64>| {
+            let line = record(serde_json::json!({"workload": "throughput", "peer": peer, "size_bytes": 32,
+                "samples": 75, "cpu_ns_per_sample": 2_000.0, "switches_per_sample": switches,
+                "qos": "reliable keep-all volatile"}));
+            let run =
+                crate::record::Run { id: run.into(), command: "taut perf x".into(), ..Default::default() };
+            Record { run, ..line }
+        };
+        let older = ["taut", "hdds"].map(|peer| line("older", peer, None));
+        let newer = line("newer", "taut", Some(5.0));
+        let rows = |shown: &[Record], stored: &[Record]| -> Vec<String> {
+            let all = tables(shown, stored);
+            let table = all.iter().find(|table| table.title.starts_with("Starting"));
+            let switches = |row: &&Vec<String>| row[0].starts_with("context switches");
+            table.expect("the table").rows.iter().filter(switches).map(|row| row[1..].join(" ")).collect()
+        };
+        assert!(rows(&older, &older).is_empty(), "nobody has it");
+        let stored = [&older[..], std::slice::from_ref(&newer)].concat();
+        assert_eq!(rows(&older, &stored), ["5000 –"], "a run that is not shown for its sizes");
+        assert_eq!(rows(&stored, &stored), ["5000 –"], "one of two, and not that with more peers");
     }
 
     #[test]
