@@ -66,17 +66,23 @@ fn write_at_once(pair: &mut Pair, samples: usize, filler: u32) {
     });
 }
 
-/// The writers whose DATA is in each datagram that was captured.
-fn contents(pair: &Pair) -> Vec<Vec<EntityId>> {
+/// The user's writers of what `is` picks in each datagram that was captured and has some of that.
+fn writers_of(pair: &Pair, is: impl Fn(Submessage<'_>) -> Option<EntityId>) -> Vec<Vec<EntityId>> {
     let of = |bytes: &[u8]| {
         let (_, rest) = Header::parse(bytes).unwrap();
-        let data = Submessages::new(rest).filter_map(|submessage| match submessage.unwrap() {
-            Submessage::Data(data) if !data.writer_id.is_builtin() => Some(data.writer_id),
-            _ => None,
-        });
-        data.collect::<Vec<_>>()
+        let picked = Submessages::new(rest).filter_map(|submessage| is(submessage.unwrap()));
+        picked.filter(|writer| !writer.is_builtin()).collect::<Vec<_>>()
     };
-    pair.network.captured.iter().map(|captured| of(&captured.bytes)).filter(|data| !data.is_empty()).collect()
+    let captured = pair.network.captured.iter();
+    captured.map(|captured| of(&captured.bytes)).filter(|writers| !writers.is_empty()).collect()
+}
+
+/// The writers whose DATA is in each datagram.
+fn contents(pair: &Pair) -> Vec<Vec<EntityId>> {
+    writers_of(pair, |submessage| match submessage {
+        Submessage::Data(data) => Some(data.writer_id),
+        _ => None,
+    })
 }
 
 fn take_all(pair: &mut Pair) -> Vec<Vec<u64>> {
@@ -140,6 +146,48 @@ fn writers_for_other_destinations_stand_between() {
     assert_eq!(contents(&pair).iter().map(Vec::len).collect::<Vec<_>>(), [10, 10]);
     pair.network.run_for(Duration::from_secs(1));
     assert_eq!(take_all(&mut pair), vec![vec![1]; 20]);
+}
+
+/// How many datagrams have so many pieces of this size, if they are filled up to what any path takes.
+fn filled(pieces: usize, size: usize) -> usize {
+    const BEFORE: usize = 20 + 16;
+    pieces.div_ceil((508 - BEFORE) / size)
+}
+
+/// What a participant owes the endpoints of another one it says in few datagrams, not in one for each of them.
+#[test]
+fn acknowledgements_of_several_readers_share_datagrams() {
+    let mut pair = pair(4, usize::MAX, [0; WRITERS], &Qos::default().reliable().keep_all());
+    pair.network.capturing = usize::MAX;
+    write_at_once(&mut pair, 1, 20);
+    pair.network.run_for(Duration::from_secs(1));
+    let acknowledged = writers_of(&pair, |submessage| match submessage {
+        Submessage::AckNack(acknack) => Some(acknack.writer_id),
+        _ => None,
+    });
+    let mut once = acknowledged.concat();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!((once.len(), acknowledged.concat().len()), (WRITERS, WRITERS));
+    assert!(acknowledged.len() <= filled(WRITERS, 32), "{} datagrams", acknowledged.len());
+}
+
+#[test]
+fn heartbeats_and_repairs_of_several_writers_share_datagrams() {
+    let mut pair = pair(5, usize::MAX, [0; WRITERS], &Qos::default().reliable().keep_all());
+    pair.cut();
+    write_at_once(&mut pair, 1, 20);
+    pair.mend();
+    pair.network.capturing = usize::MAX;
+    pair.network.run_for(Duration::from_secs(1));
+    assert_eq!(take_all(&mut pair), vec![vec![1]; WRITERS]);
+    let told = writers_of(&pair, |submessage| match submessage {
+        Submessage::Heartbeat(heartbeat) => Some(heartbeat.writer_id),
+        _ => None,
+    });
+    let (repaired, at_most) = (contents(&pair), 2 * (WRITERS * EACH).div_ceil(508));
+    assert_eq!(repaired.concat().len(), WRITERS);
+    assert!(repaired.len() + told.len() <= at_most, "{} and {} datagrams", told.len(), repaired.len());
 }
 
 /// Large samples go beside, and what is lost of shared datagrams is repaired.

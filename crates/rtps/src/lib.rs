@@ -35,6 +35,7 @@ mod event;
 mod flow;
 pub mod history_cache;
 mod intervals;
+mod left;
 pub mod limits;
 mod liveliness;
 mod message;

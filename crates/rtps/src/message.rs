@@ -74,6 +74,8 @@ pub struct Message {
     timestamp: Option<Timestamp>,
     /// What the next change says of its way.
     stamps: Option<Stamps>,
+    /// Whom what is in it was left for, where more may follow; nobody most often.
+    pub(crate) left_for: Vec<Locator>,
 }
 
 /// The messages before the one under construction: datagrams of one size.
@@ -103,6 +105,7 @@ impl Message {
             destination: None,
             timestamp: None,
             stamps: None,
+            left_for: Vec::with_capacity(8),
         }
     }
 
@@ -458,7 +461,7 @@ pub struct Tx<'a> {
     pub sent: usize,
     /// Calls of the port, one for each destination.
     pub calls: usize,
-    /// Another writer's changes for the same destinations follow in the same message.
+    /// Another writer's changes for the same destinations follow in the same message, or what other endpoints owe single ones may.
     pub is_followed: bool,
     /// How much may go to each destination in a second, if that is bounded.
     pub flow: Option<&'a mut Flow>,

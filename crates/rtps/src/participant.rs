@@ -423,10 +423,16 @@ impl Participant {
             let Some(class) = schedule.highest(lowest) else { break };
             let Some((priority, mut work)) = schedule.pop(class) else { break };
             if priority != marked {
-                // Each piece of work ends its message, so that no datagram holds samples of two priorities.
+                // So that no datagram holds samples of two priorities.
+                tx.send_left();
                 tx.port.set_priority(priority);
                 marked = priority;
             }
+            let is_for_one = matches!(work, Work::Acks(_) | Work::Repair(_));
+            if !is_for_one {
+                tx.send_left();
+            }
+            tx.is_followed = is_for_one && schedule.has(TxClass::Repair);
             let done = match work {
                 Work::Discovery => {
                     let (spdp, database, inbox) = (&mut self.spdp, &mut self.database, &mut self.inbox);
@@ -458,6 +464,7 @@ impl Participant {
                 schedule.push(if has_had_its_turn { TxClass::Data } else { class }, priority, work);
             }
         }
+        tx.send_left();
         if marked != 0 {
             tx.port.set_priority(0);
         }

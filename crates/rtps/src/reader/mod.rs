@@ -204,8 +204,9 @@ impl Reader {
                 return false;
             }
             self.acks.pop_front();
+            let more = tx.is_followed || !self.acks.is_empty();
             if let Some(proxy) = self.write_acks(tx, guid) {
-                tx.flush(&proxy.locators);
+                tx.leave(&proxy.locators, more);
             }
         }
         true
@@ -249,6 +250,7 @@ impl Reader {
             *count
         };
         let (reader_id, writer_id) = (self.guid.entity, guid.entity);
+        tx.join(&proxy.locators);
         tx.message.directed(guid.prefix);
         for (writer_sn, fragment_number_state) in proxy.ask_fragments(tx.now) {
             let count = next_count();

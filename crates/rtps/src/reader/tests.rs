@@ -77,6 +77,7 @@ fn send(reader: &mut Reader, now: Time) -> usize {
     let (mut port, mut message) = (Loopback::new(), Message::new(header));
     let mut tx = Tx::new(now, &mut port, &mut message, 9);
     assert!(reader.send_acks(&mut tx));
+    tx.send_left();
     tx.sent
 }
 

@@ -298,7 +298,14 @@ mod tests {
             let mut message = Message::new(Header { version, vendor, prefix: self.writer.guid.prefix });
             let mut port = Loopback::new();
             let mut tx = Tx::new(self.now, &mut port, &mut message, 9_999);
-            while !self.writer.repair(&mut tx) || self.writer.has_fresh() && !self.writer.push(&mut tx) {}
+            let repair = |tx: &mut Tx<'_>, writer: &mut Writer| {
+                let done = writer.repair(tx);
+                tx.send_left();
+                done
+            };
+            while !repair(&mut tx, &mut self.writer) || self.writer.has_fresh() && !self.writer.push(&mut tx)
+            {
+            }
             std::iter::from_fn(|| port.take()).map(|(to, _)| to).collect()
         }
 

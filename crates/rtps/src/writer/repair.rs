@@ -100,6 +100,7 @@ impl Writer {
                 continue;
             }
             let (before, mut joins) = (part, false);
+            let more = tx.is_followed || self.owed.len() > 1;
             let (mut contents, proxies, recent) = self.parts();
             let mut shared = group.map(|(group, from)| Shared { group, from, recent, changes: None });
             let done = proxies.get_mut(&guid).is_none_or(|proxy| {
@@ -107,8 +108,9 @@ impl Writer {
                 if let (true, Owed::Replay(_, to)) = (catches_up, &mut proxy.owed) {
                     *to = begun;
                 }
+                tx.join(&proxy.unicast);
                 let done = contents.repair(tx, proxy, &mut part, &mut shared);
-                tx.flush(&proxy.unicast);
+                tx.leave(&proxy.unicast, more);
                 joins = catches_up && !proxy.catches_up;
                 done
             });
@@ -367,6 +369,7 @@ impl Contents<'_> {
     /// Sends changes to a group that several readers of it have asked for.
     fn repair_group(&mut self, tx: &mut Tx<'_>, shared: Shared<'_>) {
         let Some(changes) = shared.changes else { return };
+        tx.send_left();
         let group = [shared.group];
         for change in changes.iter().filter_map(|number| self.history.get(number)) {
             stamp(self.calls, change, tx);
@@ -495,6 +498,7 @@ mod tests {
         let mut port = Loopback::new();
         let mut tx = Tx::new(Time(0), &mut port, &mut message, 9);
         assert!(step(writer, &mut tx));
+        tx.send_left();
         let mut found = Vec::new();
         while let Some((_, datagram)) = port.take() {
             let (_, rest) = Header::parse(&datagram).unwrap();
@@ -614,7 +618,9 @@ mod tests {
             let (version, vendor) = (ProtocolVersion::RTPS_2_5, VendorId::UNKNOWN);
             let mut message = Message::new(Header { version, vendor, prefix: writer.guid.prefix });
             let mut port = Loopback::new();
-            step(writer, &mut Tx::new(Time(0), &mut port, &mut message, 1_000));
+            let mut tx = Tx::new(Time(0), &mut port, &mut message, 1_000);
+            step(writer, &mut tx);
+            tx.send_left();
             std::iter::from_fn(|| port.take()).map(|(_, datagram)| datagram.len()).sum::<usize>()
         };
         assert!(bytes(&mut writer, Writer::push) > 100 * len);
