@@ -49,10 +49,11 @@ impl Blocked {
 }
 
 impl ReaderSide {
-    /// A change found no room.
+    /// A change found no room. One that is refused when another one waits does not know what room that waits for.
     #[cold]
     pub(crate) fn note_blocked(&mut self) {
-        self.blocked = Blocked { is: true, held: self.cache.len(), ..Blocked::default() };
+        let Blocked { held, look_at, .. } = self.blocked;
+        self.blocked = Blocked { is: true, held: held.max(self.cache.len()), look_at };
     }
 
     /// Does a change wait in the protocol for room?
@@ -90,6 +91,7 @@ impl ReaderSide {
 
 #[cfg(test)]
 mod tests {
+    use taut_base::InstanceHandle;
     use taut_qos::{DataReaderQos, ReliabilityKind, ResourceLimits};
     use taut_rtps::ChangeKind;
 
@@ -128,6 +130,30 @@ mod tests {
         side.read(NOW, &Selection::ANY, |_| ());
         side.take(NOW, &Selection { max_samples: 1, ..Selection::ANY }, |_| ());
         assert!(side.take_blocked(|| NOW));
+    }
+
+    /// Instance 2 is full, which says nothing of the room that there is for instance 1.
+    #[test]
+    fn who_is_refused_for_another_reason_takes_no_look_from_who_waits() {
+        let limits =
+            ResourceLimits { max_samples: Some(8), max_samples_per_instance: Some(6), ..Default::default() };
+        let mut qos = DataReaderQos { resource_limits: limits, ..DataReaderQos::default() }.keep_all();
+        qos.reliability.kind = ReliabilityKind::Reliable;
+        let key_hash = |payload: &[u8], _| payload.first().map(|key| InstanceHandle([*key; 16]));
+        let mut side = ReaderSide::new(&qos, &TypeSupport { key_hash: Some(key_hash), ..Default::default() });
+        let deliver = |side: &mut ReaderSide, writer: u8, number: i64| {
+            let mut change = Some(change(ChangeKind::Alive, writer, writer, number));
+            side.deliver(NOW, 0, &mut change);
+            change.is_none()
+        };
+        assert!((1..=2).all(|number| deliver(&mut side, 1, number)));
+        assert!((1..=6).all(|number| deliver(&mut side, 2, number)));
+        assert!(!deliver(&mut side, 1, 3) && side.take_next(NOW).is_some() && !side.take_blocked(|| NOW));
+        assert!(!deliver(&mut side, 2, 7));
+        let ((_, next), _) = side.look_at_deadlines(NOW, &mut 9);
+        assert_eq!(next, NOW + LATEST);
+        side.look_at_deadlines(NOW + LATEST, &mut 9);
+        assert!(side.take_freed());
     }
 
     #[test]

@@ -7,12 +7,23 @@
 use taut_base::Locator;
 
 use crate::message::Tx;
+use crate::schedule::{Schedule, TxClass, Work};
 
 /// Bytes that are left for more; what is longer leaves. Higher makes a step longer, which is counted by the calls that it makes,
 /// lower makes more of them. Some 60 acknowledgements.
 const LEFT: usize = 2_048;
 
 impl Tx<'_> {
+    /// A piece of work begins: what is owed to single ones may go behind what was left.
+    #[inline]
+    pub(crate) fn begin_piece(&mut self, work: Work, schedule: &Schedule) {
+        let is_for_one = matches!(work, Work::Acks(_) | Work::Repair(_));
+        if !is_for_one {
+            self.send_left();
+        }
+        self.is_followed = is_for_one && schedule.has(TxClass::Repair);
+    }
+
     /// What follows goes to these addresses: behind what was left for them, if that was for the same ones.
     #[inline]
     pub(crate) fn join(&mut self, to: &[Locator]) {

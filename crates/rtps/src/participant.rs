@@ -428,11 +428,7 @@ impl Participant {
                 tx.port.set_priority(priority);
                 marked = priority;
             }
-            let is_for_one = matches!(work, Work::Acks(_) | Work::Repair(_));
-            if !is_for_one {
-                tx.send_left();
-            }
-            tx.is_followed = is_for_one && schedule.has(TxClass::Repair);
+            tx.begin_piece(work, schedule);
             let done = match work {
                 Work::Discovery => {
                     let (spdp, database, inbox) = (&mut self.spdp, &mut self.database, &mut self.inbox);
