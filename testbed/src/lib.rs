@@ -1,11 +1,11 @@
 //! Two network namespaces with a veth pair between them, for the tests of what needs a network interface.
 //!
 //! Needs root. Without it tests say that they are left out; with `CI=true` that is a failure.
-#![forbid(unsafe_code)]
 
 pub mod calls;
 mod feature;
 pub mod frame;
+mod refusal;
 pub mod vlan;
 
 use std::fs::File;
@@ -21,6 +21,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use taut_xdp::{Error, Mode, Program};
 
 pub use feature::set_feature;
+pub use refusal::{Argument, refuse};
 
 /// Nothing here takes longer.
 pub const LIMIT: Duration = Duration::from_secs(20);

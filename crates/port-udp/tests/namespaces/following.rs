@@ -1,6 +1,5 @@
 //! A port follows its interfaces as they come, go and change, and warns of what it cannot follow or join.
 
-use std::mem::offset_of;
 use std::os::fd::AsRawFd;
 use std::sync::mpsc;
 use std::time::Instant;
@@ -8,6 +7,7 @@ use std::time::Instant;
 use taut_base::Locator;
 use taut_port::{Frame, Port, Traffic};
 use taut_port_udp::{Ipv6, UdpConfig, UdpPort};
+use taut_testbed::{Argument, refuse};
 
 use crate::common::{LIMIT, await_frames, open};
 use crate::{addresses, alone, await_own, await_up, domain_zero, follow, in_namespace, ip, ip_of, join};
@@ -109,29 +109,7 @@ fn groups_are_joined_again_after_a_time_without_any_address() {
 
 /// Sockets that this thread does not get from now on: those of a domain whose type has this bit.
 fn refuse_sockets(domain: i32, bit: i32, with: i32) {
-    let step = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
-    let load = |at: usize| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, at as u32, 0, 0);
-    let is = |value: i64, jf: u8| step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, value as u32, 0, jf);
-    let has = |bit: i32, jf: u8| step(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, bit as u32, 0, jf);
-    let end = |with: u32| step(libc::BPF_RET | libc::BPF_K, with, 0, 0);
-    // The lower halves of the arguments.
-    let argument = |n: usize| offset_of!(libc::seccomp_data, args) + 8 * n;
-    let mut steps = [
-        load(offset_of!(libc::seccomp_data, nr)),
-        is(libc::SYS_socket, 5),
-        load(argument(0)),
-        is(domain.into(), 3),
-        load(argument(1)),
-        has(bit, 1),
-        end(libc::SECCOMP_RET_ERRNO | with as u32),
-        end(libc::SECCOMP_RET_ALLOW),
-    ];
-    nix::sys::prctl::set_no_new_privs().expect("prctl");
-    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
-    let filter = libc::SECCOMP_MODE_FILTER;
-    // SAFETY: the program and its steps live until the call returns; the kernel copies them.
-    let set = unsafe { libc::prctl(libc::PR_SET_SECCOMP, filter, &raw const program) };
-    assert_eq!(set, 0, "seccomp");
+    refuse(libc::SYS_socket, &[(0, Argument::Is(domain)), (1, Argument::Has(bit))], with);
 }
 
 /// No socket of netlink that does not block, as one that is told of changes. Those that interfaces are asked for with do.
