@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
+use log::Level;
 use taut_base::{Duration, Time};
 use taut_dcps::DomainParticipant;
 use taut_lock::{Mutex, MutexGuard, thread_id};
@@ -530,6 +531,7 @@ impl Inner {
                 core.follow_network();
                 core.time_ports();
                 core.tell_of_unsent();
+                self.watch.take_warning().into_iter().for_each(|line| core.log(Level::Warn, line));
                 let handled = core.participant.on_timeout(core.now, budget);
                 core.look_at_owed();
                 core.look_at_reports();

@@ -6,7 +6,7 @@
 //! begins again with the next sleep.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use rustix::event::{Timespec, epoll};
@@ -36,6 +36,9 @@ const ALONE: u32 = 1_000;
 /// And after so many that have found something. Lower and who looks before it sleeps pays two system calls for a sleep more
 /// often, higher and senders of a stream pay where its receiver sleeps now and then.
 const FINDS: u32 = 32;
+
+/// What [`Watch::coarse`] is once it is told.
+const TOLD: i32 = -1;
 
 /// What a wait has found.
 #[derive(Clone, Copy, Default)]
@@ -116,6 +119,8 @@ pub(crate) struct Watch {
     looks: AtomicU32,
     /// How often the kernel was asked.
     calls: AtomicU64,
+    /// The errno with which the kernel refuses waits of less than a millisecond, [`TOLD`], or 0.
+    coarse: AtomicI32,
 }
 
 impl Watch {
@@ -140,6 +145,7 @@ impl Watch {
             looked_at: Mutex::default(),
             looks: AtomicU32::new(0),
             calls: AtomicU64::new(0),
+            coarse: AtomicI32::new(0),
         };
         let sockets = port.udp.fds().map(|of| (of.fd, of.index as u64));
         let (direct, others): (Vec<_>, Vec<_>) =
@@ -289,6 +295,16 @@ impl Watch {
         self.calls.load(Ordering::Relaxed)
     }
 
+    /// What is to be warned of, once: the kernel refuses waits of less than a millisecond.
+    #[inline]
+    pub fn take_warning(&self) -> Option<String> {
+        let errno = self.coarse.load(Ordering::Relaxed);
+        (errno > 0).then(|| {
+            self.coarse.store(TOLD, Ordering::Relaxed);
+            coarse(nix::Error::from_raw(errno))
+        })
+    }
+
     fn wait(&self, limit: Option<Duration>, ready: &mut Readable) {
         // One thread at a time has the role, so nobody else counts.
         self.calls.store(self.calls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
@@ -306,7 +322,10 @@ impl Watch {
             Ok(count) => events.iter().take(count).for_each(|event| note(event.data.u64())),
             // Before Linux 5.11 a wait has whole milliseconds; and where a filter of system calls that is older than
             // this one refuses it, as those of containers do.
-            Err(Errno::NOSYS | Errno::PERM) => {
+            Err(errno @ (Errno::NOSYS | Errno::PERM)) => {
+                if self.coarse.load(Ordering::Relaxed) == 0 {
+                    self.coarse.store(errno.raw_os_error(), Ordering::Relaxed);
+                }
                 let mut events = [EpollEvent::empty(); READY];
                 let count = self.epoll.wait(&mut events, whole_ms(limit)).unwrap_or(0);
                 events.iter().take(count).for_each(|event| note(event.data()));
@@ -322,6 +341,14 @@ fn io_error(error: std::io::Error) -> nix::Error {
 
 fn refused(call: &'static str) -> impl FnOnce(nix::Error) -> Error {
     move |errno| Error::Error(format!("{call}: {errno}; {}", remedy(errno)))
+}
+
+fn coarse(errno: nix::Error) -> String {
+    format!(
+        "epoll_pwait2: {errno}; Linux has it from 5.11 on, and without it sleeps have whole milliseconds, so that timers come up \
+         to 1 ms late and `wake_ahead` does nothing: {}",
+        remedy(errno)
+    )
 }
 
 fn remedy(errno: nix::Error) -> &'static str {
