@@ -31,7 +31,7 @@ use taut_mem::fail::{self, Point};
 use crate::headroom::Headroom;
 use crate::kernel_file;
 use crate::mapping::Mapping;
-use crate::refused::refused;
+use crate::refused::{not_locked, refused};
 
 /// The seals that an owner lays and that a peer asks for ([`crate::map`] does not need SEAL).
 const SEALS: SealFlags =
@@ -145,14 +145,9 @@ impl Memory {
     ///
     /// *Errors*: `OUT_OF_RESOURCES` beyond the limit of locked memory, with how to raise it.
     pub fn lock(&self) -> Result<()> {
-        self.shared.mapping.lock().map_err(|errno| match errno {
-            Errno::NOMEM | Errno::AGAIN | Errno::PERM => Error::OutOfResources(format!(
-                "mlock {}, {} B: {errno}; raise the limit of locked memory (`ulimit -l`, LimitMEMLOCK=) or \
-                 grant CAP_IPC_LOCK",
-                self.shared.name,
-                self.len()
-            )),
-            _ => refused(format!("mlock {}", self.shared.name), errno),
+        self.shared.mapping.lock().map_err(|errno| {
+            let call = format!("mlock {}, {} B", self.shared.name, self.len());
+            not_locked(call, "the samples in it", errno)
         })
     }
 

@@ -15,7 +15,7 @@ use rustix::process::{Resource, getrlimit};
 use taut_base::{Error, Result};
 
 use crate::kernel_file;
-use crate::refused::refused;
+use crate::refused::{not_locked, refused};
 
 /// Keeps all pages of this process in memory from when they are first there, those of now and those to come. Again
 /// is harmless.
@@ -26,14 +26,9 @@ pub fn lock_process() -> Result<()> {
     let flags = MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT;
     // A process that is below its limit now would be killed by the first memory that it asks for beyond it.
     let beyond = getrlimit(Resource::Memlock).current.map_or(Ok(()), lock_beyond);
-    beyond.and_then(|()| mlockall(flags)).map_err(|errno| match errno {
-        Errno::NOMEM | Errno::AGAIN | Errno::PERM => Error::OutOfResources(format!(
-            "mlockall: {errno}; it keeps the memory of this process from being swapped out, so that no thread waits \
-             for the disk: raise the limit of locked memory (`ulimit -l unlimited`, LimitMEMLOCK=infinity for a \
-             service, memlock in limits.conf) or grant CAP_IPC_LOCK"
-        )),
-        _ => refused("mlockall", errno),
-    })
+    beyond
+        .and_then(|()| mlockall(flags))
+        .map_err(|errno| not_locked("mlockall".into(), "the memory of this process", errno))
 }
 
 /// Asks the kernel whether this process may lock more than its limit, by doing so for a moment. Its capabilities would not

@@ -18,6 +18,19 @@ pub(crate) fn refused(call: impl Into<String>, errno: Errno) -> Error {
     }
 }
 
+/// The error for a call that was to keep `what` from being swapped out. A limit of locked memory is
+/// `OUT_OF_RESOURCES`.
+pub(crate) fn not_locked(call: String, what: &str, errno: Errno) -> Error {
+    match errno {
+        Errno::NOMEM | Errno::AGAIN | Errno::PERM => Error::OutOfResources(format!(
+            "{call}: {errno}; it keeps {what} from being swapped out, so that no thread waits for the disk: raise the \
+             limit of locked memory (`ulimit -l unlimited`, LimitMEMLOCK=infinity for a service, memlock in \
+             limits.conf) or grant CAP_IPC_LOCK"
+        )),
+        _ => refused(call, errno),
+    }
+}
+
 /// The system has one number for a machine without memory and for a process that may have no more addresses.
 fn remedy(errno: Errno, are_addresses_few: bool) -> &'static str {
     match errno {

@@ -209,8 +209,11 @@ fn huge_pages_or_what_to_set() {
     }
 }
 
+/// What both ways of locking give.
+const KEEPS: &str = "from being swapped out, so that no thread waits for the disk";
+
 #[test]
-fn locking_names_its_remedy() {
+fn locking_names_its_gain_and_its_remedy() {
     Role::alone("locked");
 }
 
@@ -229,7 +232,9 @@ fn locked() {
     }
     let refused = Memory::create("does not", 4 * LEN).unwrap().lock();
     let text = refused.expect_err("beyond the limit").to_string();
-    assert!(text.contains("ulimit -l"), "{text}");
+    for part in ["mlock taut-does not, 262144 B: ", KEEPS, "ulimit -l unlimited", "CAP_IPC_LOCK"] {
+        assert!(text.contains(part), "{text}");
+    }
     say("done");
 }
 
@@ -249,7 +254,7 @@ fn below() {
         nix::unistd::setuid(nix::unistd::Uid::from_raw(12_345)).unwrap();
     }
     let text = lock_process().expect_err("it may ask for more than it may lock").to_string();
-    for part in ["mlockall: ", "ulimit -l unlimited", "CAP_IPC_LOCK"] {
+    for part in ["mlockall: ", KEEPS, "ulimit -l unlimited", "CAP_IPC_LOCK"] {
         assert!(text.contains(part), "{text}");
     }
     std::hint::black_box(vec![1_u8; 16 << 20]);
