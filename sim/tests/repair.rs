@@ -318,6 +318,42 @@ fn repairs_leave_fresh_changes_their_turn() {
     }
 }
 
+#[test]
+fn a_lost_fragment_is_sent_again_once_and_no_other_is() {
+    const FRAGMENTS: u32 = 12;
+    let options = NodeOptions { path_size: 1_472, ..NodeOptions::default() };
+    for lost in 1..=FRAGMENTS {
+        let mut pair = Pair::with_options(1, options, options);
+        pair.reader(Qos::default().reliable().keep_all());
+        pair.writer(Qos::default().reliable().keep_all());
+        pair.run_until_matched();
+        pair.run_for(Duration::from_secs(1));
+        let before = pair.network.sent();
+        // All that leaves at once comes, but for this one.
+        pair.network.capturing = usize::MAX;
+        pair.network.cut(Pair::WRITER, Pair::READER);
+        pair.write(1, (FRAGMENTS - 1) * 1_352 + 1_000).unwrap();
+        pair.network.mend(Pair::WRITER, Pair::READER);
+        let left = pair.network.sent().since(&before);
+        assert_eq!(left.data_frag, FRAGMENTS.into());
+        let is_lost = |bytes: &[u8]| {
+            let (_, rest) = Header::parse(bytes).unwrap();
+            let is_it = |s| matches!(s, Submessage::DataFrag(of) if of.fragment_starting_num == lost);
+            Submessages::new(rest).flatten().any(is_it)
+        };
+        let sent = std::mem::take(&mut pair.network.captured);
+        let came: Vec<_> = sent.iter().filter(|sent| !is_lost(&sent.bytes)).collect();
+        assert_eq!(came.len(), sent.len() - 1);
+        for sent in came {
+            pair.network.inject(Pair::READER, Traffic::User, user_locator(Pair::WRITER), sent.bytes.clone());
+        }
+        pair.run_for(Duration::from_secs(1));
+        let sent = pair.network.sent().since(&before);
+        assert_eq!(pair.take_numbers(), [1]);
+        assert_eq!((sent.data_frag, sent.nack_frag), (u64::from(FRAGMENTS) + 1, 1), "{lost}: {sent:?}");
+    }
+}
+
 /// Writes a change of `size` bytes, in fragments of 1,352, to a reader that needs 10 us for each datagram and has
 /// room for some. Returns how long it takes and how many fragments.
 fn to_a_narrow_reader(size: u32, receive_buffer: usize) -> (Duration, u64) {
