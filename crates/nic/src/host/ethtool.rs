@@ -6,6 +6,7 @@ use nix::sys::socket::SockProtocol;
 use taut_netlink::{Attributes, Socket, attribute, attributes, half, text, word};
 
 use super::refused;
+use crate::change::shown_coalescing;
 use crate::facts::{Channels, Coalescing, Feature, Ring, Seen};
 
 /// The family that knows all others, and its one request.
@@ -156,7 +157,18 @@ impl Ethtool {
         Ok(Coalescing { rx_usecs: number(&answer, RX_USECS), adaptive_rx })
     }
 
+    /// Sets what is not `None`, all of it or nothing.
     pub fn set_coalescing(&mut self, wanted: &Coalescing) -> Result<(), String> {
+        match requests(wanted).as_slice() {
+            [one] => self.set_coalescing_at_once(one),
+            more => {
+                let before = self.coalescing()?;
+                in_turn(more, &before, |one| self.set_coalescing_at_once(one))
+            }
+        }
+    }
+
+    fn set_coalescing_at_once(&mut self, wanted: &Coalescing) -> Result<(), String> {
         let mut attributes = self.header();
         if let Some(usecs) = wanted.rx_usecs {
             attributes = attributes.with_word(RX_USECS, usecs);
@@ -200,6 +212,40 @@ impl Ethtool {
     }
 }
 
+/// What is asked for, one after the other, to come to these settings. A time and that the driver changes it by itself are not
+/// asked for at once: i40e, ice and iavf refuse that if the time is another one than there is (`__i40e_set_coalesce`,
+/// `ice_set_rc_coalesce` and `iavf_set_itr_per_queue` of Linux).
+fn requests(wanted: &Coalescing) -> Vec<Coalescing> {
+    match *wanted {
+        Coalescing { rx_usecs: Some(_), adaptive_rx: Some(true) } => vec![
+            Coalescing { adaptive_rx: Some(false), ..*wanted },
+            Coalescing { rx_usecs: None, adaptive_rx: Some(true) },
+        ],
+        _ => vec![*wanted],
+    }
+}
+
+/// Asks for each of them. If one behind the first is refused, what was `before` is written back.
+///
+/// *Errors*: that refusal; and that of what was before, where it could not be written back.
+fn in_turn(
+    all: &[Coalescing],
+    before: &Coalescing,
+    mut ask: impl FnMut(&Coalescing) -> Result<(), String>,
+) -> Result<(), String> {
+    for (at, one) in all.iter().enumerate() {
+        let Err(why) = ask(one) else { continue };
+        if at == 0 {
+            return Err(why);
+        }
+        return match requests(before).iter().try_for_each(ask) {
+            Ok(()) => Err(why),
+            Err(again) => Err(format!("{why}; {} is not back: {again}", shown_coalescing(before))),
+        };
+    }
+    Ok(())
+}
+
 fn generic(command: u8, attributes: &Attributes) -> Vec<u8> {
     [[command, 1, 0, 0].as_slice(), &attributes.0].concat()
 }
@@ -225,6 +271,76 @@ mod tests {
     use nix::sched::{CloneFlags, unshare};
 
     use super::*;
+
+    /// Coalescing of a driver as i40e, ice and iavf are, which knows no automatic timer where it is not `able`.
+    struct Driver {
+        usecs: u32,
+        adaptive: bool,
+        able: bool,
+    }
+
+    impl Driver {
+        fn ask(&mut self, wanted: &Coalescing) -> Result<(), String> {
+            let usecs = wanted.rx_usecs.unwrap_or(self.usecs);
+            let adaptive = wanted.adaptive_rx.unwrap_or(self.adaptive);
+            if adaptive && (usecs != self.usecs || !self.able) {
+                return Err(format!("refused {wanted:?}"));
+            }
+            (self.usecs, self.adaptive) = (usecs, adaptive);
+            Ok(())
+        }
+    }
+
+    fn coalescing(rx_usecs: impl Into<Option<u32>>, adaptive_rx: impl Into<Option<bool>>) -> Coalescing {
+        Coalescing { rx_usecs: rx_usecs.into(), adaptive_rx: adaptive_rx.into() }
+    }
+
+    #[test]
+    fn no_request_has_a_time_for_an_automatic_timer() {
+        for rx_usecs in [None, Some(0), Some(50)] {
+            for adaptive_rx in [None, Some(false), Some(true)] {
+                let wanted = coalescing(rx_usecs, adaptive_rx);
+                let requests = requests(&wanted);
+                let is_both = |one: &Coalescing| one.rx_usecs.is_some() && one.adaptive_rx == Some(true);
+                assert!(!requests.iter().any(is_both), "{requests:?}");
+                let all = requests.iter().fold(coalescing(None, None), |all, one| Coalescing {
+                    rx_usecs: one.rx_usecs.or(all.rx_usecs),
+                    adaptive_rx: one.adaptive_rx.or(all.adaptive_rx),
+                });
+                assert_eq!(all, wanted);
+            }
+        }
+    }
+
+    #[test]
+    fn an_automatic_timer_comes_back_wholly_or_not_at_all() {
+        let wanted = coalescing(50, true);
+        for (able, then) in [(true, (50, true)), (false, (0, false))] {
+            let mut driver = Driver { usecs: 0, adaptive: false, able };
+            assert!(driver.ask(&wanted).is_err(), "at once it is refused");
+            let made = in_turn(&requests(&wanted), &coalescing(0, false), |one| driver.ask(one));
+            assert_eq!((driver.usecs, driver.adaptive), then);
+            assert_eq!(made.err(), (!able).then(|| format!("refused {:?}", coalescing(None, true))));
+        }
+        // What was before is as hard to come by.
+        let mut driver = Driver { usecs: 20, adaptive: true, able: true };
+        let mut asked = 0;
+        let made = in_turn(&requests(&wanted), &coalescing(20, true), |one| {
+            asked += 1;
+            if asked == 2 { Err("busy".to_owned()) } else { driver.ask(one) }
+        });
+        assert_eq!((driver.usecs, driver.adaptive, made), (20, true, Err("busy".to_owned())));
+    }
+
+    #[test]
+    fn what_is_not_back_is_said() {
+        let refused = |one: &Coalescing| match one.rx_usecs {
+            Some(50) => Ok(()),
+            _ => Err("busy".to_owned()),
+        };
+        let made = in_turn(&requests(&coalescing(50, true)), &coalescing(0, false), refused);
+        assert_eq!(made, Err("busy; rx-usecs 0, adaptive-rx off is not back: busy".to_owned()));
+    }
 
     /// In a network that goes with its thread.
     #[test]
