@@ -176,10 +176,11 @@ fn found(ruleset: &Ruleset, fate: &Fate, chain: &str, same: &Same, ports: (u16, 
 
 /// A rule in front of the one that drops, so that those before it hold as they did; behind all where the policy does. None where
 /// somebody has decided by interfaces, as it would be for all of them, or by the sender or the routes, as it would let in what is
-/// forged; and where a rule may lead past the end.
+/// forged; where forwarded packets come, too, as it would open the hosts behind this one; and where a rule may lead past the end.
 fn by_fix(ruleset: &Ruleset, place: &Place, ports: (u16, u16)) -> Option<Mend> {
     if ruleset.tells_interfaces_apart(&place.chain)
         || ruleset.tells_hosts_apart(place)
+        || ruleset.is_passed_by_forwarded(&place.chain)
         || place.rule.is_none() && ruleset.is_left_early(&place.chain)
     {
         return None;
@@ -327,6 +328,82 @@ mod tests {
         let others = json!([fib("==", "daddr", "broadcast"), {"drop": null}]);
         let found = &where_the_policy_drops(&[others, json!([{"drop": null}])], 0)[0];
         assert_eq!((found.state, is_by_fix(found)), (State::Harmful, true), "{found:?}");
+    }
+
+    fn chain(name: &str, hook: &str, policy: &str) -> Value {
+        let mut chain = json!({"family": "inet", "table": "filter", "name": name});
+        if !hook.is_empty() {
+            chain["hook"] = hook.into();
+            chain["policy"] = policy.into();
+        }
+        json!({"chain": chain})
+    }
+
+    fn rule(chain: &str, expressions: &Value) -> Value {
+        json!({"rule": {"family": "inet", "table": "filter", "chain": chain, "handle": 9, "expr": expressions}})
+    }
+
+    /// What mends the one harmful thing that is found in these rules.
+    fn mend_of(listed: &[Value]) -> Mend {
+        let (_directory, system) = tree(&[("/proc/net/ip_tables_names", "")]);
+        let found = check(&system, Ok(&json!({"nftables": listed})), &[link("eth0")], &DOMAIN_0).remove(0);
+        assert_eq!(found.state, State::Harmful, "{found:?}");
+        found.mend.unwrap()
+    }
+
+    /// An accept in a chain that forwarded packets come to would open the hosts behind this one.
+    #[test]
+    fn where_forwarded_packets_come_is_left_to_who_has() {
+        let known = json!([{"match": {"op": "in", "left": {"ct": {"key": "state"}}, "right": ["established"]}},
+                           {"accept": null}]);
+        let jump = |to: &str| json!([{"jump": {"target": to}}]);
+        let with = |more: &[Value]| {
+            let map = json!({"family": "inet", "table": "filter", "name": "m", "type": "inet_service",
+                             "map": "verdict", "elem": [[5, {"accept": null}], [7, {"goto": {"target": "rest"}}]]});
+            let mut listed = vec![
+                json!({"map": map}),
+                chain("rest", "", ""),
+                chain("more", "", ""),
+                chain("in", "input", "accept"),
+                chain("through", "forward", "accept"),
+                rule("rest", &json!([{"counter": null}, {"drop": null}])),
+                rule("in", &known),
+                rule("in", &json!([of_meta("iif", "lo"), {"accept": null}])),
+                rule("in", &jump("rest")),
+                rule("through", &known),
+            ];
+            listed.extend_from_slice(more);
+            mend_of(&listed)
+        };
+        let ours = "nft insert rule inet filter rest udp dport 7400-7649 accept";
+        for more in [&[][..], &[rule("more", &jump("rest"))], &[rule("through", &jump("more"))]] {
+            let mend = with(more);
+            assert_eq!((mend.is_by_fix(), mend.command.as_str()), (true, ours), "{more:?}");
+        }
+        let vmap = |data: Value| {
+            let left = json!({"payload": {"protocol": "tcp", "field": "dport"}});
+            json!([{"vmap": {"key": left, "data": data}}])
+        };
+        let by_hand = "nft insert rule inet filter in udp dport 7400-7649 accept";
+        for more in [
+            &[rule("through", &jump("rest"))][..],
+            &[rule("through", &json!([{"goto": {"target": "rest"}}]))],
+            &[rule("through", &vmap(json!({"set": [[7, {"jump": {"target": "rest"}}]]})))],
+            &[rule("through", &vmap(json!("@m")))],
+            &[rule("through", &json!(["jump {\n\t\t\tgoto rest\n\t\t}"]))],
+            &[rule("through", &jump("more")), rule("more", &jump("rest"))],
+        ] {
+            let mend = with(more);
+            assert_eq!((mend.is_by_fix(), mend.command.as_str()), (false, by_hand), "{more:?}");
+        }
+    }
+
+    /// Before it is known where a packet goes, and after, what is forwarded is there as well.
+    #[test]
+    fn hooks_that_forwarded_packets_pass_are_left_to_who_has() {
+        let is_by_fix = |hook| mend_of(&[chain("all", hook, "drop")]).is_by_fix();
+        assert_eq!(["input", "output"].map(is_by_fix), [true; 2]);
+        assert_eq!(["prerouting", "postrouting"].map(is_by_fix), [false; 2]);
     }
 
     #[test]

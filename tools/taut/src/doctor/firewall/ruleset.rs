@@ -1,6 +1,6 @@
 //! The rules of nftables, walked as the kernel walks them (nft(8), libnftables-json(5)).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde_json::{Map, Value};
@@ -57,10 +57,26 @@ struct Chain {
     table: String,
     family: String,
     name: String,
-    /// Where packets enter it; `None`: by jumps only.
-    hook: Option<Direction>,
+    /// Where packets enter it, as nftables names that; empty: by jumps only.
+    hook: String,
     drops: bool,
     rules: Vec<Rule>,
+}
+
+impl Chain {
+    /// Which packets of a participant enter it, if any.
+    fn direction(&self) -> Option<Direction> {
+        match self.hook.as_str() {
+            "prerouting" | "input" => Some(Direction::In),
+            "output" | "postrouting" => Some(Direction::Out),
+            _ => None,
+        }
+    }
+
+    /// Is it entered by packets that are neither to this host nor from it?
+    fn is_entered_by_forwarded(&self) -> bool {
+        !matches!(self.hook.as_str(), "" | "input" | "output")
+    }
 }
 
 /// A rule as it is in force.
@@ -115,18 +131,13 @@ impl Ruleset {
         if !matches!(family, "ip" | "ip6" | "inet") {
             return;
         }
-        let hook = match word(chain, "hook") {
-            "prerouting" | "input" => Some(Direction::In),
-            "output" | "postrouting" => Some(Direction::Out),
-            _ => None,
-        };
         let table = table(chain);
         let entry = self.chains.entry(format!("{table} {}", word(chain, "name"))).or_default();
         *entry = Chain {
             table,
             family: family.to_owned(),
             name: word(chain, "name").to_owned(),
-            hook,
+            hook: word(chain, "hook").to_owned(),
             drops: word(chain, "policy") == "drop",
             rules: std::mem::take(&mut entry.rules),
         };
@@ -170,11 +181,44 @@ impl Ruleset {
         rules.flat_map(|rule| &rule.expressions).any(leads_away)
     }
 
+    /// Do forwarded packets come to the chain, by its own hook or by what leads to it from another one?
+    pub fn is_passed_by_forwarded(&self, chain: &str) -> bool {
+        let entered = self.chains.iter().filter(|(_, chain)| chain.is_entered_by_forwarded());
+        let mut ahead: Vec<String> = entered.map(|(name, _)| name.clone()).collect();
+        let mut passed = BTreeSet::new();
+        while let Some(name) = ahead.pop() {
+            if !passed.contains(&name) {
+                ahead.extend(self.leads_to(&name));
+                passed.insert(name);
+            }
+        }
+        passed.contains(chain)
+    }
+
+    /// The chains that the rules of a chain may lead to, whatever their conditions.
+    fn leads_to(&self, name: &str) -> Vec<String> {
+        let Some(chain) = self.chains.get(name) else { return Vec::new() };
+        let expressions = || chain.rules.iter().flat_map(|rule| &rule.expressions);
+        // What nft has no JSON for, as a jump to rules in braces, it tells as text: that may lead to any.
+        if expressions().any(Value::is_string) {
+            let beside = self.chains.iter().filter(|(_, other)| other.table == chain.table);
+            return beside.map(|(name, _)| name.clone()).collect();
+        }
+        let sets = self.sets.get(&chain.table);
+        let map_of = |expression: &Value| {
+            let name = expression.pointer("/vmap/data")?.as_str()?.strip_prefix('@')?;
+            sets?.get(name)
+        };
+        let maps = expressions().filter_map(map_of);
+        let targets = expressions().chain(maps).flat_map(targets);
+        targets.map(|target| format!("{} {target}", chain.table)).collect()
+    }
+
     /// The parts of a chain's name: family, table and its own; and where packets enter it.
     pub fn parts(&self, chain: &str) -> Option<([&str; 3], Option<Direction>)> {
-        let Chain { table, family, name, hook, .. } = self.chains.get(chain)?;
-        let table = table.strip_prefix(family.as_str())?.trim_start();
-        Some(([family, table, name], *hook))
+        let chain = self.chains.get(chain)?;
+        let table = chain.table.strip_prefix(chain.family.as_str())?.trim_start();
+        Some(([&chain.family, table, &chain.name], chain.direction()))
     }
 
     /// Has its table a chain whose name begins so?
@@ -185,7 +229,8 @@ impl Ruleset {
 
     /// The chains in which a packet is lost, or may be.
     pub fn fates(&self, packet: &Packet<'_>) -> Vec<(&str, Fate)> {
-        let is_entered = |chain: &Chain| chain.hook == Some(packet.direction) && packet.is_of(&chain.family);
+        let is_entered =
+            |chain: &Chain| chain.direction() == Some(packet.direction) && packet.is_of(&chain.family);
         let entered = self.chains.iter().filter(|(_, chain)| is_entered(chain));
         entered.filter_map(|(name, chain)| Some((name.as_str(), self.fate(name, chain, packet)?))).collect()
     }
@@ -251,6 +296,21 @@ impl Ruleset {
 
 fn table(object: &Value) -> String {
     format!("{} {}", word(object, "family"), word(object, "table"))
+}
+
+/// The chains that the verdicts within name.
+fn targets(value: &Value) -> Vec<&str> {
+    match value {
+        Value::Array(all) => all.iter().flat_map(targets).collect(),
+        Value::Object(all) => {
+            let of = |(kind, inner)| match String::as_str(kind) {
+                "jump" | "goto" => vec![word(inner, "target")],
+                _ => targets(inner),
+            };
+            all.iter().flat_map(of).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// What a rule does with a packet, and whether it certainly does.
