@@ -5,7 +5,7 @@
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
@@ -23,6 +23,9 @@ pub struct Store {
     /// `None` while there is nothing to hold.
     _lock: Option<Flock<File>>,
 }
+
+/// Who may open the file that a process holds: whoever can, can hold it, and for ever.
+const OF_LOCK: u32 = 0o600;
 
 /// Where those of root are.
 const OF_ROOT: &str = "/run/taut";
@@ -122,8 +125,12 @@ impl Store {
         let file = File::options()
             .create(true)
             .append(true)
+            .mode(OF_LOCK)
             .open(&lock)
             .map_err(|error| refused("open", &lock, error))?;
+        // One that is there may be of a version that left it open to others.
+        file.set_permissions(Permissions::from_mode(OF_LOCK))
+            .map_err(|error| refused("fchmod", &lock, error))?;
         let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| {
             Failure::Wrong(format!(
                 "flock {}: {errno}; another taut {name} is at work, wait for it",
@@ -183,5 +190,26 @@ impl Store {
         file.write_all(&serde_json::to_vec_pretty(records).map_err(io::Error::other)?)?;
         file.sync_all()?;
         std::fs::rename(new, self.path())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever may open the lock may keep it from root.
+    #[test]
+    fn no_other_user_may_open_the_lock() {
+        for was in [None, Some(0o644)] {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join(lock("nic"));
+            if let Some(mode) = was {
+                std::fs::write(&path, "").unwrap();
+                std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            }
+            let (_store, records) = Store::open::<u32>(directory.path().to_owned(), "nic").unwrap();
+            let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!((mode & 0o077, records), (0, Vec::new()), "it was {was:?} and is {mode:o}");
+        }
     }
 }
