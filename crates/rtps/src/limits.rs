@@ -220,9 +220,12 @@ pub const ASK_REPEAT_MOST: Duration = Duration::from_millis(3_000);
 pub const TOLD_BACK: usize = 3;
 /// The longest lease of a participant whose built-in endpoints have answered nothing: the one of who names none (RTPS 2.5
 /// table 9.14), three times the usual period of announcements. Lower forgets one that announces itself more seldom and is
-/// slow to answer; higher has somebody who makes up participants that live for ever keep this one busy for longer: where it
-/// has endpoints, each is asked every second whether it has heard of them.
+/// slow to answer; higher has somebody who makes up participants that live for ever keep this one busy for longer.
 pub const SILENT_LEASE: Duration = Duration::from_secs(100);
+/// Such a one is sent so many datagrams of discovery for each of its announcements: as it is asked ever more rarely, those of
+/// some six seconds. Lower has one that is slow to answer, and announces itself seldom, find this side's endpoints later; higher has
+/// somebody who makes it up send more to an address that he chooses.
+pub const SILENT_ASKED: u32 = 12;
 /// A lease whose end is noticed so much later than it came has ended while nobody looked: what the peer has said meanwhile
 /// may still lie in a socket. Lower gives others their grace whose timers are late by as much as any step takes, higher
 /// has a process that was stopped for that little forget who said that it lives just then.

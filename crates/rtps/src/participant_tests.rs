@@ -35,7 +35,7 @@ impl Sink for Came {
     }
 }
 
-fn endpoint() -> EndpointConfig {
+pub(crate) fn endpoint() -> EndpointConfig {
     EndpointConfig {
         topic_name: "Topic".to_owned(),
         type_name: "Type".to_owned(),

@@ -81,6 +81,8 @@ pub struct Peer {
     pub(crate) heard_at: Time,
     /// Since when it is known, if it has answered nothing since.
     pub(crate) silent_since: Option<Time>,
+    /// How often it was sent something since it last announced itself, if it has answered nothing.
+    pub(crate) asked: u32,
     /// How many endpoints it has.
     pub(crate) endpoints: usize,
     /// Matches of local endpoints that it has not said to know: they greet theirs when it has.

@@ -367,7 +367,7 @@ impl Participant {
         if !is_alike || payload.is_empty() || peer.said != payload {
             return false;
         }
-        peer.heard_at = now;
+        (peer.heard_at, peer.asked) = (now, 0);
         if !keeps_source {
             (peer.source, peer.source_at) = (source.locator, now);
         }
@@ -417,6 +417,7 @@ impl Participant {
             lease,
             heard_at: now,
             silent_since: Some(now),
+            asked: 0,
             endpoints: 0,
             greetings: BTreeSet::new(),
             look_at: Time::AT_ONCE,
@@ -441,7 +442,7 @@ impl Participant {
         let prefix = data.guid_prefix;
         let Some(peer) = self.database.peers.get_mut(&prefix) else { return };
         let lease = lease(&data, peer.silent_since.is_some());
-        peer.heard_at = now;
+        (peer.heard_at, peer.asked) = (now, 0);
         if peer.lease > lease {
             self.timers.set(now + lease, Timer::Lease(prefix));
         }

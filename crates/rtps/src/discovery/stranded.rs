@@ -132,6 +132,7 @@ mod tests {
 
     use crate::limits;
     use crate::participant::{Addresses, Config, Interface, Participant, Sink};
+    use crate::participant_tests::endpoint;
     use crate::reader::Offer;
     use crate::writer::MulticastChoice;
     use crate::{ReaderIndex, TxClass};
@@ -316,6 +317,45 @@ mod tests {
         assert!(mover.participant.database().peer(GuidPrefix([5; 12])).is_some(), "it seems to be there");
         let told = sent.iter().filter(|(to, _)| *to == at(5, 5)).count();
         assert!((1..=3).contains(&told), "{told} datagrams");
+    }
+
+    /// Where there are endpoints to tell of it is asked whether it knows them: for each announcement of its own, whatever else
+    /// seems to come from it.
+    #[test]
+    fn who_never_answers_is_asked_a_few_times_for_each_announcement() {
+        let mut mover = mover();
+        mover.participant.create_writer(mover.now, endpoint(), &mut Nowhere);
+        let told_for = |mover: &mut Mover, time| {
+            let sent = mover.sent_for(time);
+            sent.iter().filter(|(to, _)| *to == at(5, 5)).count() as u32
+        };
+        for _ in 0..2 {
+            mover.find(5, VendorId::UNKNOWN);
+            let told = told_for(&mut mover, Duration::from_secs(60));
+            assert!((2..=limits::SILENT_ASKED + 1).contains(&told), "{told} datagrams");
+            mover.hear(5, [&b"RTPS\x02\x05\x01\x10"[..], &[5; 12]].concat());
+            assert_eq!(told_for(&mut mover, Duration::from_secs(30)), 0);
+        }
+        mover.acknowledge(5, 1);
+        assert!(
+            told_for(&mut mover, Duration::from_secs(3)) > 0,
+            "it is there, and may not know all of them yet"
+        );
+    }
+
+    /// Whenever each of several was asked last, all are asked ever more rarely: at last each second.
+    #[test]
+    fn those_that_answer_no_more_are_asked_ever_more_rarely() {
+        let mut mover = mover();
+        mover.participant.create_writer(mover.now, endpoint(), &mut Nowhere);
+        // It is asked between those that were there before.
+        mover.find(5, VendorId::UNKNOWN);
+        mover.sent_for(Duration::from_secs(10));
+        let in_a_minute = mover.sent_for(Duration::from_secs(60));
+        for number in 2..=4 {
+            let told = in_a_minute.iter().filter(|(to, _)| *to == at(number, number)).count();
+            assert!((50..=61 + 20).contains(&told), "{told} datagrams, announcements among them");
+        }
     }
 
     /// What this one is told, in this order, without what is said again.

@@ -8,7 +8,7 @@
 use taut_base::{Guid, GuidPrefix};
 
 use super::inbox::Inbox;
-use super::{Builtin, Database, Spdp};
+use super::{Builtin, Database, Peer, Spdp};
 use crate::limits;
 use crate::message::Tx;
 use crate::reader::Reader;
@@ -59,7 +59,8 @@ impl Outbound<'_> {
     fn send_to(&mut self, tx: &mut Tx<'_>, prefix: GuidPrefix, turn: &mut usize) {
         let mut peer = self.database.peers.get_mut(&prefix);
         let is_newcomer = self.spdp.take_newcomer(prefix, peer.as_deref_mut());
-        let to = peer.map_or(&[][..], |peer| &peer.metatraffic);
+        let to =
+            peer.and_then(|peer| peer.may_be_sent().then_some(&peer.metatraffic[..])).unwrap_or_default();
         if let Some(datagram) = to.iter().map(|to| tx.port.path_size(to)).min() {
             tx.message.set_limit(datagram.max(limits::DATAGRAM_MIN));
         }
@@ -79,6 +80,17 @@ impl Outbound<'_> {
             writer.repair_reader(tx, Guid::new(prefix, pair.remote_reader), turn);
         }
         tx.flush(to);
+    }
+}
+
+impl Peer {
+    /// May it be sent what it is owed? Who has answered nothing may have been made up by somebody, with the address of another: it is
+    /// sent so much for each announcement, and asked again when it announces itself.
+    fn may_be_sent(&mut self) -> bool {
+        if self.silent_since.is_some() {
+            self.asked = self.asked.saturating_add(1);
+        }
+        self.silent_since.is_none() || self.asked <= limits::SILENT_ASKED
     }
 }
 

@@ -57,13 +57,14 @@ impl Writer {
             return;
         }
         let since = now - self.patience();
-        let all = self.owe_heartbeats(self.sent, |proxy| proxy.asked.is_none_or(|(at, _)| at <= since));
+        let any = self.owe_heartbeats(self.sent, |proxy| proxy.asked.is_none_or(|(at, _)| at <= since));
         // All that is out is asked for now: only later changes call a timer back that has backed off.
         self.forget_unasked();
         let most =
             if self.asks_for_room(asked_at) { limits::HEARTBEAT_FOR_ROOM } else { limits::HEARTBEAT_MAX };
         self.heartbeat_at = now + self.heartbeat_interval.min(most);
-        if all {
+        // Also where others were asked too lately to be asked now: there may be such each time.
+        if any {
             self.heartbeat_interval = self.heartbeat_interval.times(2).min(limits::HEARTBEAT_MAX);
         }
     }
@@ -218,19 +219,16 @@ impl Writer {
     }
 
     /// Each reader that has not acknowledged up to `number` and may be asked is owed a heartbeat to answer. Returns
-    /// whether all of them might.
+    /// whether there is one.
     fn owe_heartbeats(&mut self, number: SequenceNumber, may_ask: impl Fn(&ReaderProxy) -> bool) -> bool {
         let Writer { proxies, owed, .. } = self;
-        let mut all = true;
-        for proxy in proxies.values_mut().filter(|proxy| proxy.reliable && proxy.acked < number) {
-            if !may_ask(proxy) {
-                all = false;
-                continue;
-            }
-            proxy.heartbeat_due = true;
+        let lags = |proxy: &&mut ReaderProxy| proxy.reliable && proxy.acked < number && may_ask(proxy);
+        let mut any = false;
+        for proxy in proxies.values_mut().filter(lags) {
+            (proxy.heartbeat_due, any) = (true, true);
             owed.add(proxy);
         }
-        all
+        any
     }
 }
 
