@@ -222,8 +222,8 @@ pub const TOLD_BACK: usize = 3;
 /// table 9.14), three times the usual period of announcements. Lower forgets one that announces itself more seldom and is
 /// slow to answer; higher has somebody who makes up participants that live for ever keep this one busy for longer.
 pub const SILENT_LEASE: Duration = Duration::from_secs(100);
-/// Such a one is sent so many datagrams of discovery for each of its announcements: as it is asked ever more rarely, those of
-/// some six seconds. Lower has one that is slow to answer, and announces itself seldom, find this side's endpoints later; higher has
+/// Such a one is sent so many datagrams of discovery for each of its announcements: it is asked ever more rarely, so
+/// those of some seconds. Lower has one that is slow to answer, and announces itself seldom, find this side's endpoints later; higher has
 /// somebody who makes it up send more to an address that he chooses.
 pub const SILENT_ASKED: u32 = 12;
 /// A lease whose end is noticed so much later than it came has ended while nobody looked: what the peer has said meanwhile
