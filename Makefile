@@ -57,6 +57,7 @@ perf-bypass: ## Past the kernel beside through it, with Cyclone DDS and Fast DDS
 		$$(pkg-config --exists libdpdk && echo --features dpdk)
 	$(CARGO_TARGET_DIR)/release/taut perf bypass --budget 480 --save $(CARGO_TARGET_DIR)/bypass.jsonl
 	$(CARGO_TARGET_DIR)/release/taut perf report $(CARGO_TARGET_DIR)/bypass.jsonl --out $(CARGO_TARGET_DIR)/bypass.html
+	@scripts/measured.sh $(CARGO_TARGET_DIR)/bypass.jsonl "taut floor" "udp xdp xdp-l2 dpdk"
 
 bench-gate: ## Instructions of the hot paths against their baselines
 	@scripts/check-rust.sh

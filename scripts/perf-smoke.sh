@@ -10,9 +10,4 @@ peers/build.sh --installed kit_c cyclonedds fastdds
 lines=$(mktemp)
 trap 'rm -f "$lines"' EXIT
 "${CARGO_TARGET_DIR:-target}/release/taut" perf smoke --save "$lines"
-for peer in "$@"; do
-    if ! grep -q "\"peer\":\"$peer\",.*\"status\":\"ok\"" "$lines"; then
-        echo "perf-smoke: $peer was not measured" >&2
-        exit 1
-    fi
-done
+scripts/measured.sh "$lines" "$*"

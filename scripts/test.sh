@@ -15,6 +15,7 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 #   needs root : makes interfaces, addresses or packet filters, in a namespace of its own
 #   needs valgrind: counts instructions
 #   needs pkgs : the packages of scripts/setup.sh
+#   needs cargo: compiles what it runs, which counts apart from its seconds: a machine may have nothing compiled yet
 steps() {
     cat <<'STEPS'
 fmt           | -         | 120  |                    | cargo fmt --all --check
@@ -32,7 +33,7 @@ bench-gate    | valgrind  | 300  | bin:taut-gate      | cargo xtask bench-gate
 layout        | netns,valgrind | 300 | layout        | cargo xtask layout --check
 demo          | net       | 60   | bin:taut           | env DEMO_SECONDS=5 "$CARGO_TARGET_DIR/release/taut" demo
 perf-smoke    | netns,pkgs | 600  | peers/build.sh     | scripts/perf-smoke.sh
-dpdk          | root,pkgs | 600  | crates/dpdk        | cargo clippy --quiet -p taut-dpdk -p taut-port-dpdk -p taut -p taut-cli -p taut-perf-peer-taut -p taut-perf-peer-floor --features dpdk --all-targets -- -D warnings && cargo test --quiet -p taut-dpdk -p taut-port-dpdk --features dpdk && cargo test --quiet -p taut-perf-peer-floor -p taut --features dpdk --test dpdk --test in_place
+dpdk          | root,pkgs,cargo | 600  | crates/dpdk        | cargo clippy --quiet -p taut-dpdk -p taut-port-dpdk -p taut -p taut-cli -p taut-perf-peer-taut -p taut-perf-peer-floor --features dpdk --all-targets -- -D warnings && cargo test --quiet -p taut-dpdk -p taut-port-dpdk --features dpdk && cargo test --quiet -p taut-perf-peer-floor -p taut --features dpdk --test dpdk --test in_place
 docs          | netns     | 300  |                    | python3 scripts/test-docs.py
 interop-build | pkgs      | 900  | interop/build.sh   | interop/build.sh
 interop       | root,pkgs | 1500 | interop/run.py     | python3 interop/run.py
@@ -41,10 +42,10 @@ interop-move  | root,pkgs | 120  | interop/run.py     | python3 interop/run.py -
 interop-critical | root,pkgs | 300 | interop/run.py   | python3 interop/run.py --critical
 testbed       | root      | 60   | scripts/testbed.sh | scripts/testbed.sh test
 interop-xdp   | root,pkgs | 600  | interop/run.py     | python3 interop/run.py --xdp && python3 interop/run.py --xdp --ipv6
-interop-dpdk  | root,pkgs | 1500 | interop/run.py     | cargo build --quiet --release --package taut-interop-peer --features dpdk && python3 interop/run.py --dpdk --jobs 1 --only '*-keyed-volatile-*' && python3 interop/run.py --dpdk --ipv6 --jobs 1
+interop-dpdk  | root,pkgs,cargo | 1500 | interop/run.py     | cargo build --quiet --release --package taut-interop-peer --features dpdk && python3 interop/run.py --dpdk --jobs 1 --only '*-keyed-volatile-*' && python3 interop/run.py --dpdk --ipv6 --jobs 1
 STEPS
     # Part of `tests`, for who wants no other.
-    [ "${1:-}" != all ] || echo 'bypass | root | 900 | | cargo test --quiet -p taut-netlink -p taut-ethernet -p taut-xdp -p taut-port-xdp -p taut-nic -p taut-netd && cargo test --quiet -p taut --test xdp --test netd && cargo test --quiet -p taut-cli --test command -- nic:: netd:: xdp && cargo test --quiet -p taut-perf-peer-floor --test xdp'
+    [ "${1:-}" != all ] || echo 'bypass | root,cargo | 900 | | cargo test --quiet -p taut-netlink -p taut-ethernet -p taut-xdp -p taut-port-xdp -p taut-nic -p taut-netd && cargo test --quiet -p taut --test xdp --test netd && cargo test --quiet -p taut-cli --test command -- nic:: netd:: xdp && cargo test --quiet -p taut-perf-peer-floor --test xdp'
 }
 
 # Prints why a step cannot run here; nothing if it can.
@@ -72,6 +73,12 @@ obstacle() {
         missing=$(scripts/setup.sh --missing test)
         [ -z "$missing" ] || { echo "not installed: ${missing% }"; return; }
     fi
+}
+
+# What of a command compiles, tests not run.
+compiles() {
+    echo 'set -e'
+    sed 's/ && /\n/g' <<<"$1" | sed -n '/^cargo \(build\|clippy\) /p; s/^cargo test /&--no-run /p'
 }
 
 # Runs a step; what it prints is in $output, too.
@@ -124,7 +131,9 @@ while IFS='|' read -r name needs limit about command <&3; do
     else
         printf '\n=== %s: %s\n' "$name" "$command"
         start=$SECONDS
-        if run_step "$needs" "$limit" "$command"; then
+        # A limit of 0 is none.
+        if { [[ $needs != *cargo* ]] || run_step "$needs" 0 "$(compiles "$command")"; } \
+            && run_step "$needs" "$limit" "$command"; then
             result=passed passed=$((passed + 1))
         else
             result=FAILED failed=$((failed + 1))
