@@ -9,6 +9,7 @@ mod refusal;
 pub mod vlan;
 
 use std::fs::File;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Child, Command};
 use std::sync::{PoisonError, RwLock};
@@ -25,6 +26,9 @@ pub use refusal::{Argument, refuse};
 
 /// Nothing here takes longer.
 pub const LIMIT: Duration = Duration::from_secs(20);
+
+/// Where the first participant of a host in domain 0 has the messages of its users. RTPS 2.5 §9.6.2.3.
+const PORT: u16 = 7_411;
 
 /// One end of the pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -162,6 +166,19 @@ impl Pair {
     /// another test starts, and that has not become its program yet, has a copy.
     pub fn await_no_program(&self, end: End) {
         await_that("no program is attached", || !self.has_program(end));
+    }
+
+    /// Waits until the kernel has the interface of this end, and no program: it gets even what a participant would get. The
+    /// thread is there then.
+    pub fn await_kernels(&self, end: End) {
+        self.await_no_program(end);
+        self.enter(end.other());
+        let far = UdpSocket::bind((Ipv4Addr::from(end.other().ipv4()), 0)).expect("its address");
+        self.enter(end);
+        let near = UdpSocket::bind((Ipv4Addr::from(end.ipv4()), PORT)).expect("nobody has that port");
+        near.set_read_timeout(Some(LIMIT)).expect("a time");
+        far.send_to(&frame::message(1, 64), (Ipv4Addr::from(end.ipv4()), PORT)).expect("the way is there");
+        assert_eq!(near.recv(&mut [0; 100]).expect("it comes to the kernel"), 64);
     }
 }
 

@@ -17,12 +17,12 @@ use taut_xdp::{
     Program, Rings, Socket, Umem,
 };
 
-/// The error, after a look that it names the remedy and that no program is attached.
+/// The error, after a look that it names the remedy, that no program is attached and that the kernel has what comes.
 fn refused<T>(pair: &Pair, end: End, result: Result<T, Error>, remedy: &str) -> Error {
     let error = result.err().expect("it is refused");
     let text = error.to_string();
     assert!(text.contains(remedy) && !text.contains('\n'), "{text}");
-    pair.await_no_program(end);
+    pair.await_kernels(end);
     error
 }
 

@@ -1,25 +1,33 @@
 //! A process that goes past the kernel is killed, or ends its participant: nothing of it is left.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use taut::{DomainParticipant, Qos, XdpMode};
-use taut_testbed::{End, Held, LIMIT, Pair, await_that, copies_of, with_pair};
+use taut::{Config, DomainParticipant, Qos, XdpLayer, XdpMode};
+use taut_testbed::{End, Held, Pair, await_that, copies_of, with_pair};
 
-use crate::{Blob, config, participant};
+use crate::{Blob, bare_config, config};
 
-/// How the child below is told where it is.
+/// How the children below are told that they are, and by which layer.
 const CHILD: &str = "TAUT_XDP_CHILD";
+const LAYERS: [XdpLayer; 2] = [XdpLayer::Ip, XdpLayer::Bare];
+
+fn config_of(end: End, layer: XdpLayer) -> Config {
+    match layer {
+        XdpLayer::Ip => config(end, Some(XdpMode::Auto)),
+        XdpLayer::Bare => bare_config(end, XdpMode::Auto),
+    }
+}
 
 /// A child of the test below, which writes until it is killed; nothing when it is run alone.
 #[test]
 fn writes_past_the_kernel() {
-    if std::env::var(CHILD).is_err() {
+    let Ok(layer) = std::env::var(CHILD) else {
         return println!("LEFT OUT: it is a child of another test");
-    }
-    let participant = DomainParticipant::with_config(&config(End::A, Some(XdpMode::Auto))).unwrap();
+    };
+    let layer = LAYERS[layer.parse::<usize>().unwrap()];
+    let participant = DomainParticipant::with_config(&config_of(End::A, layer)).unwrap();
     let writer = participant.topic::<Blob>("Blob").unwrap().writer(Qos::default().reliable()).unwrap();
     for number in 0.. {
         writer.write(&Blob::new(number, 5_000)).unwrap();
@@ -27,41 +35,42 @@ fn writes_past_the_kernel() {
     }
 }
 
-fn start() -> Held {
+fn start(pair: &Pair, layer: XdpLayer) -> Held {
+    pair.enter(End::A);
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["killed::writes_past_the_kernel", "--exact"]).env(CHILD, "yes").stdout(Stdio::null());
+    let number = LAYERS.iter().position(|of| *of == layer).unwrap().to_string();
+    command.args(["killed::writes_past_the_kernel", "--exact"]).env(CHILD, number).stdout(Stdio::null());
     Held(command.spawn().unwrap())
 }
 
-/// Has the kernel the interface again? It gets even what a participant would have got.
-fn is_the_kernels(pair: &Pair) {
-    pair.enter(End::A);
-    let near = UdpSocket::bind((std::net::Ipv4Addr::from(End::A.ipv4()), 7_411)).unwrap();
+fn a_process_that_is_killed(pair: &Pair, layer: XdpLayer) {
     pair.enter(End::B);
-    let far = UdpSocket::bind((std::net::Ipv4Addr::from(End::B.ipv4()), 0)).unwrap();
-    far.send_to(b"RTPS and so on", near.local_addr().unwrap()).unwrap();
-    near.set_read_timeout(Some(LIMIT)).unwrap();
-    assert_eq!(near.recv(&mut [0; 100]).unwrap(), 14);
+    let other = DomainParticipant::with_config(&config_of(End::B, layer)).unwrap();
+    let reader = other.topic::<Blob>("Blob").unwrap().reader(Qos::default().reliable()).unwrap();
+    for _ in 0..3 {
+        let child = start(pair, layer);
+        let before = other.stats().frames.unwrap().datagrams_in;
+        await_that("its samples come past the kernel", || {
+            drop(reader.take().unwrap());
+            other.stats().frames.unwrap().datagrams_in > before + 100
+        });
+        assert!(pair.has_program(End::A));
+        drop(child);
+        pair.await_kernels(End::A);
+    }
 }
 
 #[test]
-fn a_process_that_is_killed() {
-    with_pair("a_process_that_is_killed", ["", ""], |pair| {
-        let other = participant(pair, End::B, Some(XdpMode::Auto));
-        let reader = other.topic::<Blob>("Blob").unwrap().reader(Qos::default().reliable()).unwrap();
-        for _ in 0..3 {
-            pair.enter(End::A);
-            let child = start();
-            let before = other.stats().frames.unwrap().datagrams_in;
-            await_that("its samples come past the kernel", || {
-                drop(reader.take().unwrap());
-                other.stats().frames.unwrap().datagrams_in > before + 100
-            });
-            assert!(pair.has_program(End::A));
-            drop(child);
-            pair.await_no_program(End::A);
-            is_the_kernels(pair);
-        }
+fn a_process_that_is_killed_over_ip() {
+    with_pair("a_process_that_is_killed_over_ip", ["", ""], |pair| {
+        a_process_that_is_killed(pair, XdpLayer::Ip);
+    });
+}
+
+#[test]
+fn a_process_that_is_killed_without_ip() {
+    with_pair("a_process_that_is_killed_without_ip", ["", ""], |pair| {
+        a_process_that_is_killed(pair, XdpLayer::Bare);
     });
 }
 
@@ -69,25 +78,32 @@ fn a_process_that_is_killed() {
 const KILLS: u32 = 30;
 const LATEST: Duration = Duration::from_millis(150);
 
-#[test]
-fn a_process_that_is_killed_at_any_moment() {
-    with_pair("a_process_that_is_killed_at_any_moment", ["", ""], |pair| {
-        for number in 0..KILLS {
-            pair.enter(End::A);
-            let child = start();
-            // The moment of the kill is what is tried here.
-            std::thread::sleep(LATEST * number / (KILLS - 1));
-            drop(child);
-            pair.await_no_program(End::A);
-            is_the_kernels(pair);
-        }
-        // The queue is free, too.
-        pair.enter(End::A);
-        let child = start();
-        await_that("the last one has a program attached", || pair.has_program(End::A));
+fn a_process_that_is_killed_at_any_moment(pair: &Pair, layer: XdpLayer) {
+    for number in 0..KILLS {
+        let child = start(pair, layer);
+        // The moment of the kill is what is tried here.
+        std::thread::sleep(LATEST * number / (KILLS - 1));
         drop(child);
-        pair.await_no_program(End::A);
-        is_the_kernels(pair);
+        pair.await_kernels(End::A);
+    }
+    // The queue is free, too.
+    let child = start(pair, layer);
+    await_that("the last one has a program attached", || pair.has_program(End::A));
+    drop(child);
+    pair.await_kernels(End::A);
+}
+
+#[test]
+fn a_process_that_is_killed_at_any_moment_over_ip() {
+    with_pair("a_process_that_is_killed_at_any_moment_over_ip", ["", ""], |pair| {
+        a_process_that_is_killed_at_any_moment(pair, XdpLayer::Ip);
+    });
+}
+
+#[test]
+fn a_process_that_is_killed_at_any_moment_without_ip() {
+    with_pair("a_process_that_is_killed_at_any_moment_without_ip", ["", ""], |pair| {
+        a_process_that_is_killed_at_any_moment(pair, XdpLayer::Bare);
     });
 }
 

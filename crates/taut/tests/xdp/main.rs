@@ -223,13 +223,17 @@ fn more_addresses_than_can_be_used() {
     });
 }
 
+/// Without IP, whatever addresses the interface has.
+fn bare_config(end: End, mode: XdpMode) -> Config {
+    Config { interfaces: Vec::new(), xdp_layer: XdpLayer::Bare, ..config(end, Some(mode)) }
+}
+
 /// Without an address of IP anywhere but on loopback.
 fn bare(pair: &Pair, mode: XdpMode) -> Stream {
     Stream::new(End::BOTH.map(|end| {
         pair.enter(end);
         ip(&format!("addr flush dev {}", end.name()));
-        let config = Config { interfaces: Vec::new(), xdp_layer: XdpLayer::Bare, ..config(end, Some(mode)) };
-        DomainParticipant::with_config(&config).unwrap()
+        DomainParticipant::with_config(&bare_config(end, mode)).unwrap()
     }))
 }
 
@@ -267,11 +271,7 @@ fn without_ip_generic() {
 fn a_second_one_without_ip() {
     with_pair("a_second_one_without_ip", ["", ""], |pair| {
         let _stream = bare(pair, XdpMode::Auto);
-        let config = Config {
-            interfaces: Vec::new(),
-            xdp_layer: XdpLayer::Bare,
-            ..config(End::B, Some(XdpMode::Auto))
-        };
+        let config = bare_config(End::B, XdpMode::Auto);
         let text = DomainParticipant::with_config(&config).map(drop).unwrap_err().to_string();
         assert!(text.contains("another XDP program is attached to xb") && !text.contains("netd"), "{text}");
     });
@@ -284,12 +284,7 @@ fn without_ip_discovery_may_say_much() {
         let [near, far] = End::BOTH.map(|end| {
             pair.enter(end);
             ip(&format!("addr flush dev {}", end.name()));
-            let config = Config {
-                interfaces: Vec::new(),
-                xdp_layer: XdpLayer::Bare,
-                user_data: vec![1; 5_000],
-                ..config(end, Some(XdpMode::Native))
-            };
+            let config = Config { user_data: vec![1; 5_000], ..bare_config(end, XdpMode::Native) };
             DomainParticipant::with_config(&config).unwrap()
         });
         let much = Qos::default().user_data(vec![2; 50_000]);
@@ -533,7 +528,7 @@ fn what_is_refused_leaves_nothing() {
         let refused = |change: fn(&mut Config), words: &str| {
             let text = start(change).map(drop).unwrap_err().to_string();
             assert!(text.contains(words) && !text.contains('\n'), "{text}");
-            pair.await_no_program(End::A);
+            pair.await_kernels(End::A);
         };
         refused(|config| config.xdp_interface = "none7".into(), "`ip link`");
         refused(|config| config.xdp_interface = "lo".into(), "lo has no address that the participant uses");
