@@ -1,6 +1,6 @@
 //! Samples between two processes that have nothing but a device of DPDK in common, and between such a device and sockets.
 //!
-//! Needs root for two network namespaces. Without it the test says that it is left out; with `CI=true` that is a failure.
+//! Needs root for two network namespaces. Without it the tests say that they are left out; with `CI=true` that is a failure.
 
 mod calls;
 mod critical;
@@ -13,7 +13,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use taut::{Config, DataReader, DdsType, DomainParticipant, Driver, Qos, XdpLayer, XdpMode};
-use taut_testbed::{End, Held, LIMIT, Pair, await_that, ip, threads_of_taut, with_losses, with_pair};
+use taut_testbed::{
+    End, Held, LIMIT, Pair, await_that, ip, left_out, threads_of_taut, with_losses, with_pair,
+};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -213,14 +215,15 @@ fn there_and_back_without_ip() {
 /// A thread of DPDK's that has no priority joins the two, and whoever polls before all others rests often enough for it.
 #[test]
 fn there_and_back_before_all_others() {
+    let name = "there_and_back_before_all_others";
     let config = |driver_priority| Config { driver_priority, report: false, ..Config::default() };
     if std::thread::available_parallelism().map_or(1, |count| count.get()) < 2 {
-        return println!("LEFT OUT: it needs two processors");
+        return left_out(name, "it needs two processors");
     }
     if let Err(error) = DomainParticipant::with_config(&config(50)) {
-        return println!("LEFT OUT: {error}");
+        return left_out(name, error);
     }
-    there_and_back("there_and_back_before_all_others", ["", ""], Driven::First);
+    there_and_back(name, ["", ""], Driven::First);
 }
 
 #[test]
