@@ -488,9 +488,10 @@ mod tests {
 
     /// The verdicts of a maximum and of the two rare times, of as many samples of which so many got lost.
     fn verdicts(case: &str, samples: u64, lost: u64) -> Vec<String> {
+        let transport = if case.contains("all but fifo") { "dpdk" } else { "xdp" };
         let times = Times { p999: 10, p9999: 10, max: 10, ..Times::default() };
         let of = |peer: &str, case: &str, lost: u64| {
-            let fields = serde_json::json!({"workload": "interference", "transport": "xdp", "case": case,
+            let fields = serde_json::json!({"workload": "interference", "transport": transport, "case": case,
                 "samples": samples - lost, "lost": lost, "rtt_ns": serde_json::to_value(times).unwrap()});
             line(peer, "a", fields)
         };
@@ -506,8 +507,10 @@ mod tests {
     #[test]
     fn a_rare_time_does_not_hold_where_more_got_lost_than_it_leaves_out() {
         let lost = "missed: samples got lost";
-        assert_eq!(verdicts("flood all long link", 200_000, 20), ["holds"]);
-        assert_eq!(verdicts("flood all long link", 200_000, 21), [lost]);
+        for case in ["flood all long link", "flood all but fifo long link"] {
+            assert_eq!(verdicts(case, 200_000, 20), ["holds"]);
+            assert_eq!(verdicts(case, 200_000, 21), [lost]);
+        }
     }
 
     #[test]

@@ -428,7 +428,7 @@ mod tests {
             short.left_out
         );
         assert!(short.left_out.contains(&"soak 64 B (4 cases)".to_string()), "{:?}", short.left_out);
-        assert!(short.left_out.contains(&"interference 64 B (6 cases)".to_string()), "{:?}", short.left_out);
+        assert!(short.left_out.contains(&"interference 64 B (8 cases)".to_string()), "{:?}", short.left_out);
         let long = make("bypass", &options(""), &entries);
         assert_eq!((of(&long, "flood pin link", 512), &long.left_out), (vec![3; 4], &Vec::new()));
         let chosen = make("bypass", &options("--budget 480 --sizes 512"), &entries);
@@ -443,8 +443,8 @@ mod tests {
             assert!(budget.is_empty() || time_s(&plan, &entries) <= 3_600.0, "{} s", time_s(&plan, &entries));
             let groups: Vec<&[Case]> = plan.cases.chunk_by(|_, next| next.in_turns).collect();
             let long: Vec<&&[Case]> = groups.iter().filter(|group| group.len() > 1).collect();
-            // Soaks by each way; quiet and flooded by each way but DPDK.
-            assert_eq!(long.iter().map(|group| group.len()).collect::<Vec<_>>(), [4, 6]);
+            // Soaks by each way; quiet and flooded by each way.
+            assert_eq!(long.iter().map(|group| group.len()).collect::<Vec<_>>(), [4, 8]);
             for case in long.into_iter().flat_map(|group| group.iter()) {
                 assert!(case.count * u64::from(case.rounds) > 100_000, "{} {}", case.workload, case.label);
                 assert!(case.rounds > 1 && case.duration_ms * 1_000_000 >= case.count * case.period_ns);
@@ -479,6 +479,12 @@ mod tests {
                 assert!(of(&format!("flood {alone}")).is_some(), "{alone}");
             }
             assert_eq!(of("flood fifo").is_none(), transport == Transport::Dpdk);
+            let long =
+                ["quiet", "flood"].map(|word| of(&format!("{word} {all} long")).expect("the long pair"));
+            assert!(
+                long.iter()
+                    .all(|case| (case.fifo, case.pin, case.wait) == (flood.fifo, flood.pin, flood.wait))
+            );
         }
     }
 

@@ -329,6 +329,12 @@ mod tests {
         assert_eq!(ratios(&half), ["3.00×"], "the newest that has both");
         let more = [&pair("a", "floor", 15)[..], &stored].concat();
         assert_eq!(ratios(&more), ["1.50×", "2.00×"], "that with more pairs");
+        let by_dpdk = ["quiet", "flood"].map(|word| {
+            let us = if word == "quiet" { 10 } else { 25 };
+            let line = line("a", "taut", &format!("{word} all but fifo long link"), us);
+            Record { transport: "dpdk".into(), ..line }
+        });
+        assert_eq!(ratios(&by_dpdk), ["2.50×"], "without the priority");
     }
 
     #[test]

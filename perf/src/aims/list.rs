@@ -124,11 +124,18 @@ fn bypass() -> Vec<Aim> {
         aims.push(beside(what.clone(), paced(transport).spins(), MEAN, 0.1, awake(MEAN)));
         aims.push(beside(what, paced(transport).spins(), MAX, 0.05, awake(MAX)));
     }
-    for (transport, way) in [("xdp", "AF_XDP"), ("xdp-l2", "AF_XDP's layer 2")] {
+    let all = ["quiet all long link", "flood all long link"];
+    // DPDK's own threads would not run beside the priority.
+    let all_but_fifo = ["quiet all but fifo long link", "flood all but fifo long link"];
+    for (transport, way, [quiet, flood]) in
+        [("xdp", "AF_XDP", all), ("xdp-l2", "AF_XDP's layer 2", all), ("dpdk", "DPDK's memif", all_but_fifo)]
+    {
         let isolated = |case| Line::of("interference", transport, 64).case(case).pin("same");
-        let quiet = Base { peers: TAUT, line: isolated("quiet all long link"), figure: P9999, setting: "" };
+        let quiet = Base { peers: TAUT, line: isolated(quiet), figure: P9999, setting: "" };
         let what = format!("64 B by {way} beside a flood, isolated, to without");
-        aims.push(beside(what, isolated("flood all long link"), P9999, 1.1, quiet));
+        aims.push(beside(what, isolated(flood), P9999, 1.1, quiet));
+    }
+    for (transport, way) in [("xdp", "AF_XDP"), ("xdp-l2", "AF_XDP's layer 2")] {
         for (bytes, figure) in [(32, RATE), (1 << 10, BANDWIDTH)] {
             let stream = |transport| Line::of("throughput", transport, bytes).case("link");
             let base = Base { peers: TAUT, line: stream("udp"), figure, setting: "" };

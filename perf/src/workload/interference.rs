@@ -99,15 +99,29 @@ const ROWS: [(&str, bool, &[Against]); 15] = [
     ("flood all but fifo", true, ALL_BUT_FIFO),
 ];
 
-/// The same twice for as many samples as a rare percentile takes: what the flood adds to it.
-const PAIR: [(&str, bool, &[Against]); 2] = [(LONG[0], false, ALL), (LONG[1], true, ALL)];
+/// The same twice for as many samples as a rare percentile takes, what the flood adds to it: with the priority, and without.
+const PAIRS: [(&str, bool, &[Against]); 4] = [
+    (LONG[0][0], false, ALL),
+    (LONG[0][1], true, ALL),
+    (LONG[1][0], false, ALL_BUT_FIFO),
+    (LONG[1][1], true, ALL_BUT_FIFO),
+];
 
 /// Without the flood and beside it.
-pub const LONG: [&str; 2] = ["quiet all long", "flood all long"];
+pub const LONG: [[&str; 2]; 2] =
+    [["quiet all long", "flood all long"], ["quiet all but fifo long", "flood all but fifo long"]];
+
+/// Is this done against the flood over that way?
+fn is_asked(transport: Transport, against: &[Against]) -> bool {
+    match transport {
+        Transport::Dpdk => !against.contains(&Against::Fifo),
+        _ => against != ALL_BUT_FIFO,
+    }
+}
 
 /// The cases' names, in their order.
 pub fn labels() -> impl Iterator<Item = &'static str> {
-    ROWS.iter().chain(&PAIR).map(|(label, ..)| *label)
+    ROWS.iter().chain(&PAIRS).map(|(label, ..)| *label)
 }
 
 /// Each row at each size.
@@ -115,23 +129,20 @@ pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
     let mut cases = Vec::new();
     for transport in networked(options) {
         for size in pick(options, &options.sizes, &SIZES, &FEW_SIZES) {
-            let is_asked = |against: &[Against]| match transport {
-                Transport::Dpdk => !against.contains(&Against::Fifo),
-                _ => against != ALL_BUT_FIFO,
-            };
-            let rows = ROWS.into_iter().filter(|(.., against)| is_asked(against));
+            let rows = ROWS.into_iter().filter(|(.., against)| is_asked(transport, against));
             cases.extend(rows.map(|row| case(transport, size, row, options, scale)));
         }
     }
     cases
 }
 
-/// The long pair of each way that may have the priority.
+/// The long pair of each way.
 pub fn pairs(options: &Options) -> Vec<Case> {
     let mut cases = Vec::new();
-    for transport in networked(options).into_iter().filter(|transport| *transport != Transport::Dpdk) {
+    for transport in networked(options) {
         for size in or(&options.sizes, &FEW_SIZES) {
-            cases.extend(PAIR.map(|row| case(transport, size, row, options, 1.0)));
+            let pair = PAIRS.into_iter().filter(|(.., against)| is_asked(transport, against));
+            cases.extend(pair.map(|row| case(transport, size, row, options, 1.0)));
         }
     }
     cases
