@@ -203,6 +203,12 @@ pub fn has_program(interface: &str) -> bool {
     shown(interface).contains("prog/xdp")
 }
 
+/// Does this interface in this thread's namespace take frames for the group of discovery in domain 0, 239.255.0.1?
+pub fn takes_group(interface: &str) -> bool {
+    let all = std::fs::read_to_string("/proc/thread-self/net/dev_mcast").expect("the kernel lists groups");
+    all.lines().any(|line| line.contains(&format!(" {interface} ")) && line.contains("01005e7f0001"))
+}
+
 /// What iproute2 shows of an interface in this thread's namespace.
 fn shown(name: &str) -> String {
     let show = || Command::new("ip").args(["-o", "link", "show", name]).output();

@@ -22,7 +22,7 @@ use std::os::fd::AsRawFd;
 
 use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Qos, XdpLayer, XdpMode};
 use taut_testbed::vlan::{count_tags, counted};
-use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_losses, with_pair};
+use taut_testbed::{End, LIMIT, Pair, await_that, ip, takes_group, with_losses, with_pair};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -264,6 +264,25 @@ fn without_ip_native() {
 #[test]
 fn without_ip_generic() {
     with_pair("without_ip_generic", ["", ""], |pair| without_ip(pair, XdpMode::Generic));
+}
+
+/// A card drops them otherwise, before any program sees them.
+#[test]
+fn without_ip_the_interface_takes_frames_for_groups_as_long_as_the_participant_lives() {
+    with_pair("without_ip_groups", ["", ""], |pair| {
+        pair.enter(End::A);
+        // Sockets would have it take them, too.
+        ip("addr flush dev xa");
+        assert!(!takes_group("xa"));
+        let participant = DomainParticipant::with_config(&bare_config(End::A, XdpMode::Auto)).unwrap();
+        assert!(takes_group("xa"));
+        drop(participant);
+        await_that("it has left the group", || !takes_group("xa"));
+        let config = Config { xdp_queues: vec![7], ..bare_config(End::A, XdpMode::Auto) };
+        let text = DomainParticipant::with_config(&config).map(drop).unwrap_err().to_string();
+        assert!(text.contains("no queue 7"), "{text}");
+        await_that("who is refused has left it, too", || !takes_group("xa"));
+    });
 }
 
 /// netd could not have the two share it.
