@@ -137,9 +137,12 @@ pub const VAIN_QUESTIONS: u32 = 4;
 /// Fragments below [`SMALL_FRAGMENT`] that wait for an earlier one, per sample; more are asked for again. Lower repeats
 /// more of a writer that has such fragments, higher holds more for a byte each.
 pub const SMALL_FRAGMENTS: usize = 256;
-/// Bytes of a fragment that takes more than what is kept around it. Lower lets a peer fill memory with few bytes, higher
-/// asks again for what some writer indeed sends so.
-pub const SMALL_FRAGMENT: u16 = 64;
+/// Bytes of a fragment that is kept in more than four times its length: in a buffer of [`KEPT`] bytes. Lower lets a peer fill
+/// memory with few bytes, higher asks again for what some writer indeed sends so.
+pub const SMALL_FRAGMENT: u16 = 512;
+/// Bytes of a buffer for what outlives its frame, at least. Lower has it grow for what is longer, higher takes more for what is
+/// short.
+pub const KEPT: usize = 2_048;
 /// How long a volatile reader holds what comes for all readers for a greeting once the writer's participant knows it.
 /// Lower than a few heartbeats that get lost and it may take what was written before the match, higher and one whose
 /// greeting never comes waits longer for its first samples.

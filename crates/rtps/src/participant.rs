@@ -243,7 +243,7 @@ impl Participant {
             announced: None,
             woken: Vec::new(),
             alive: Alive::default(),
-            pool: Pool::new(2_048, 4_096),
+            pool: Pool::new(limits::KEPT, 4_096),
             samples: Pool::new(0, limits::SAMPLE_BUFFERS).forgetting_above(limits::SAMPLE_BUFFER_SIZE),
             timers: Timers::default(),
             events: VecDeque::new(),

@@ -302,6 +302,27 @@ mod tests {
         assert_eq!(assembly.finish(&mut pool()).unwrap().0.len(), 10_000);
     }
 
+    /// Whatever the size of fragments is, of which the first never comes.
+    #[test]
+    fn what_waits_for_a_missing_fragment_takes_little_or_four_times_its_bytes() {
+        for fragment_size in [1, 69, 200, 511, 512, 1_400] {
+            let info =
+                |starting_num| FragmentInfo { starting_num, fragment_size, sample_size: limits::SAMPLE_SIZE };
+            let mut assembly = Assembly::new(&mut pool(), info(1), nothing()).unwrap();
+            let mut held = 0;
+            for number in 2..2_000 {
+                let fragment = vec![7; usize::from(fragment_size)];
+                let mut keep = |part: &[u8]| {
+                    held += limits::KEPT.max(part.len());
+                    Bytes::copy_from(part)
+                };
+                assert!(assembly.add(info(number), &nothing(), &fragment, &mut keep));
+            }
+            let little = limits::SMALL_FRAGMENTS * limits::KEPT;
+            assert!(held <= little.max(4 * assembly.bytes()), "{held} B in pieces of {fragment_size}");
+        }
+    }
+
     #[test]
     fn memory_follows_the_bytes() {
         let big = FragmentInfo { starting_num: 1, fragment_size: 1_000, sample_size: 1 << 30 };
