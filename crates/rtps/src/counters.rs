@@ -66,6 +66,8 @@ counters! {
     too_many_endpoints,
     /// Events beyond the cap.
     too_many_events,
+    /// ACKNACKs and GAPs whose numbers are more than one message may have.
+    too_many_numbers,
 }
 
 /// What comes in the normal course, whoever the peers are.

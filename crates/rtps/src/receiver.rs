@@ -3,11 +3,12 @@
 //! Owns nothing but the state of the message in hand. Nothing that arrives can make it fail: what
 //! is wrong is counted and dropped, with the rest of its message where the specification says so.
 
+mod source;
 mod telling;
 
 use std::collections::VecDeque;
 
-use taut_base::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time, Timestamp, VendorId};
+use taut_base::{EntityId, Guid, GuidPrefix, SequenceNumber, Time};
 use taut_mem::{Bytes, Pool};
 use taut_port::{Frame, Traffic};
 use taut_qos::LivelinessKind;
@@ -27,23 +28,11 @@ use crate::participant::{Participant, Sink};
 use crate::reader::{Assembly, FragmentInfo, Offer, Reader, Said, WriterProxy};
 use crate::writer::Acknowledged;
 use crate::{ReaderIndex, WriterIndex};
+pub(crate) use source::Source;
 
 /// Payloads below this share of their receive buffer are copied out of it, so that a small sample
 /// in a reader's cache does not hold a large buffer.
 const KEEP_SHARE: usize = 4;
-
-/// What the submessages so far say about those that follow. RTPS 2.5 §8.3.4 Receiver.
-pub(crate) struct Source<'a> {
-    /// All of the message.
-    message: &'a [u8],
-    pub prefix: GuidPrefix,
-    pub vendor: VendorId,
-    pub locator: Locator,
-    for_us: bool,
-    /// It claims to come from this participant itself.
-    reflected: bool,
-    timestamp: Option<Timestamp>,
-}
 
 impl Participant {
     /// Handles one datagram. Changes for the user's readers go to `sink`.
@@ -64,15 +53,7 @@ impl Participant {
         }
         // A busy link on which announcements get lost is no reason to forget a peer.
         self.renew_lease(now, header.prefix);
-        let mut source = Source {
-            message: bytes,
-            prefix: header.prefix,
-            vendor: header.vendor,
-            locator: frame.source,
-            for_us: true,
-            reflected: false,
-            timestamp: None,
-        };
+        let mut source = Source::new(bytes, &header, frame.source);
         let mut submessages = Submessages::new(rest);
         while let Some(framed) = submessages.next_framed() {
             let handled = framed.and_then(|framed| self.on_framed(now, &mut source, framed, frame, sink));
@@ -117,7 +98,14 @@ impl Participant {
             SubmessageKind::HEARTBEAT if is_heard => {
                 self.on_heartbeat(now, source, &framed.heartbeat()?, sink);
             }
-            SubmessageKind::ACKNACK if is_heard => self.on_acknack(now, source, &framed.acknack()?),
+            SubmessageKind::ACKNACK if is_heard => {
+                let acknack = framed.acknack()?;
+                if source.may_name(&acknack.reader_sn_state) {
+                    self.on_acknack(now, source, &acknack);
+                } else {
+                    bump(&mut self.counters.too_many_numbers);
+                }
+            }
             _ => self.on_submessage(now, source, framed.read()?, frame, sink),
         }
         Ok(())
@@ -150,7 +138,8 @@ impl Participant {
             }
             Submessage::DataFrag(frag) => self.on_data_frag(now, source, &frag, frame, sink),
             Submessage::HeartbeatFrag(heartbeat) => self.on_heartbeat_frag(now, source, &heartbeat),
-            Submessage::Gap(gap) => self.on_gap(now, source, &gap, sink),
+            Submessage::Gap(gap) if source.may_name(&gap.gap_list) => self.on_gap(now, source, &gap, sink),
+            Submessage::Gap(_) => bump(&mut self.counters.too_many_numbers),
             Submessage::NackFrag(nack_frag) => self.on_nack_frag(now, source, &nack_frag),
             // They went straight.
             Submessage::Data(_)

@@ -296,6 +296,25 @@ fn what_a_gap_names_is_not_lost() {
     assert_eq!(sink.0, [10, 14, 16, 18, 30, 31].map(|number| (reader, number)));
 }
 
+/// A datagram of 65 kB has room for a thousand sets; what is more than a step takes is repeated.
+#[test]
+fn a_message_names_no_more_numbers_than_a_step_takes() {
+    let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+    matched_reader(&mut participant, ReliabilityKind::Reliable, &mut sink);
+    let all = |base: i64| gap(base, base, &(base..base + 256).step_by(2).collect::<Vec<_>>());
+    let mut bytes = message();
+    let header = bytes.len();
+    for base in (1..=100).rev() {
+        bytes.extend_from_slice(&all(1_000 * base).bytes[header..]);
+    }
+    participant.on_frame(Time(0), &frame(bytes), &mut sink);
+    let dropped = participant.counters().too_many_numbers;
+    let taken = limits::MESSAGE_NUMBERS / 256;
+    assert_eq!(dropped, 100 - u64::from(taken), "each with 255 bits, and itself");
+    participant.on_frame(Time(0), &all(1_000), &mut sink);
+    assert_eq!(participant.counters().too_many_numbers, dropped, "another message");
+}
+
 /// Of samples of two fragments, that a best-effort reader cannot ask for, the second never comes.
 #[test]
 fn what_has_begun_to_come_and_is_given_up_is_lost_once() {
