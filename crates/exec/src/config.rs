@@ -9,7 +9,7 @@ use taut_port_xdp::XdpConfig;
 use taut_rtps::{Anatomy, Config, MaxRate, MulticastChoice};
 
 use crate::driver::waiting::DEFAULT_SPIN;
-use crate::lanes::neighbours::hex;
+use crate::lanes::own::hex;
 use crate::net::ports::Ports;
 use crate::scheduling::Scheduling;
 

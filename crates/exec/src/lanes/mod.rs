@@ -9,6 +9,7 @@ pub(crate) mod matched;
 pub(crate) mod neighbours;
 #[cfg(test)]
 mod neighbours_tests;
+pub(crate) mod own;
 pub(crate) mod pairs;
 pub(crate) mod path;
 pub(crate) mod peers;

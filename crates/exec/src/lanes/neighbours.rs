@@ -7,18 +7,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use taut_base::{Guid, GuidPrefix, Result, Time};
+use taut_base::{Guid, GuidPrefix, Time};
 use taut_lock::Mutex;
-use taut_mem::Region;
 use taut_mem::fail::{self, Point};
 use taut_mem::lane::{Bell, Feedback, Lane};
 use taut_port_shm::{
-    Admitted, ConnectError, Connection, Listener, Memory, Message, Peer, Policy, Received, Refusal,
-    SendError, Waker, host_id, map,
+    Admitted, ConnectError, Connection, Memory, Message, Peer, Received, Refusal, SendError, Waker, map,
 };
 
 use crate::clock::monotonic_now;
@@ -26,12 +23,10 @@ use crate::config::ExecutorConfig;
 use crate::executor::Inner;
 use crate::lanes::greeting::{Complaints, Due, Returns};
 use crate::lanes::local::{NO_ADDRESSES, NO_DESCRIPTORS, NO_ROOM, is_matched, may_pass, why_refused};
+use crate::lanes::own::Own;
 use crate::lanes::pairs::{PAIRS, Pair, Pairs, Stage};
 use crate::lanes::path::{Reasons, Who};
 use crate::write::outlet::MAX_LANE;
-
-/// The name of the property that announces the identity of the host.
-pub(crate) const HOST_PROPERTY: &str = "taut.local";
 
 /// From here on numbers of sources mean the listener and, two each, connections and their processes.
 pub(crate) const FIRST_SOURCE: u64 = 1 << 32;
@@ -91,16 +86,6 @@ struct Greeted {
     waker: Waker,
 }
 
-/// What a participant has for its neighbours.
-pub(crate) struct Own {
-    listener: Mutex<Listener>,
-    pub host: String,
-    host_id: [u8; 16],
-    bell: Memory,
-    policy: Policy,
-    pub directory: Option<PathBuf>,
-}
-
 /// The neighbours of one participant.
 #[derive(Default)]
 pub(crate) struct Neighbours {
@@ -123,33 +108,6 @@ pub(crate) struct Neighbours {
     /// Does this side hear of nobody's end, as before Linux 6.5 of who is of a process-id namespace that is not seen?
     #[cfg(test)]
     pub is_blind: AtomicBool,
-}
-
-/// Bytes as a property has them.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-impl Own {
-    /// Opens the rendezvous of a participant.
-    pub fn open(prefix: GuidPrefix, directory: Option<PathBuf>, allowed_gids: Vec<u32>) -> Result<Own> {
-        let host_id = host_id()?;
-        let bell = Memory::create("bell", PAGE)?;
-        bell.commit(0, PAGE)?;
-        let listener = Mutex::new(Listener::bind(prefix, directory.as_deref())?);
-        let host = hex(&host_id);
-        Ok(Own { listener, host, host_id, bell, policy: Policy { allowed_gids }, directory })
-    }
-
-    /// What is announced for neighbours to know each other by.
-    pub fn property(&self) -> (String, String) {
-        (HOST_PROPERTY.to_owned(), self.host.clone())
-    }
-
-    /// The bell that neighbours see.
-    pub fn bell(&self) -> Region {
-        self.bell.region()
-    }
 }
 
 impl Neighbour {

@@ -10,7 +10,8 @@ use taut_base::{Guid, GuidPrefix};
 use taut_lock::Mutex;
 
 use crate::executor::{Executor, Inner};
-use crate::lanes::neighbours::{ENDED, HOST_PROPERTY, NOT_JOINED};
+use crate::lanes::neighbours::{ENDED, NOT_JOINED};
+use crate::lanes::own::HOST_PROPERTY;
 use crate::lanes::pairs::PAIRS;
 use crate::process::Process;
 
