@@ -108,6 +108,9 @@ pub(crate) struct Neighbours {
     /// Does this side hear of nobody's end, as before Linux 6.5 of who is of a process-id namespace that is not seen?
     #[cfg(test)]
     pub is_blind: AtomicBool,
+    /// Does it trust nobody, as if all were of other users?
+    #[cfg(test)]
+    pub is_wary: AtomicBool,
 }
 
 impl Neighbour {
@@ -170,14 +173,22 @@ impl Neighbour {
         self.greeted.get().is_none() && !self.has_parted()
     }
 
-    /// Wakes it. Somebody who is not trusted could make the eventfd wait, so that one gets a packet.
-    pub fn ring(&self) {
+    /// Wakes it. Somebody who is not trusted could make the eventfd wait, so that one gets a packet. `false`: there was no
+    /// room for that.
+    pub fn ring(&self) -> bool {
         fail::point(Point::BeforeRing);
-        match self.greeted.get() {
-            Some(greeted) if self.trusted => greeted.waker.ring(),
-            _ => drop(self.connection.send(&Message::Ring, &[])),
-        }
+        let is_out = match self.greeted.get() {
+            Some(greeted) if self.trusted => {
+                greeted.waker.ring();
+                true
+            }
+            _ => {
+                let sent = self.connection.send(&Message::Ring, &[]);
+                !matches!(sent, Err(SendError::Full | SendError::Crowded))
+            }
+        };
         fail::point(Point::Rung);
+        is_out
     }
 
     /// `false`: with those that its readers have left behind it has as many as a neighbour may.
@@ -218,6 +229,15 @@ impl Neighbours {
             return false;
         }
         peer.pidfd().is_some()
+    }
+
+    /// Is who was let in so trusted?
+    fn trusts(&self, how: Admitted) -> bool {
+        #[cfg(test)]
+        if self.is_wary.load(Ordering::Relaxed) {
+            return false;
+        }
+        how == Admitted::Trusted
     }
 
     /// The neighbour of a prefix that has said hello.
@@ -353,7 +373,7 @@ impl Inner {
             connection,
             peer,
             since: monotonic_now(),
-            trusted: how == Admitted::Trusted,
+            trusted: self.neighbours.trusts(how),
             hears_end,
             parted: AtomicBool::new(false),
             expected,
@@ -467,7 +487,12 @@ impl Inner {
             if neighbour.has_parted() {
                 return;
             }
-            match neighbour.connection.receive() {
+            let received = neighbour.connection.receive();
+            // What is heard may have left no room for a ring.
+            if matches!(received, Received::Message(..) | Received::Cut(_)) {
+                self.note_rung();
+            }
+            match received {
                 Received::Empty => return,
                 Received::Message(message, fds) => {
                     if !self.on_message(neighbour, message, fds) {
@@ -511,7 +536,8 @@ impl Inner {
             Message::Hello { host_id, prefix, hears_end } => {
                 return self.on_hello(from, host_id, (prefix, hears_end), fds);
             }
-            Message::Ring => self.note_rung(),
+            // That is noted of all that is heard.
+            Message::Ring => {}
             Message::Offer { writer, reader, number } => {
                 let Some(lane) = fds.pop().filter(|_| is_of(writer) && ours(reader)) else { return false };
                 return self.hear_offer(from, (writer, reader), number, lane);

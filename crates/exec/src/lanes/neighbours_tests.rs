@@ -566,6 +566,29 @@ fn who_is_rung_by_a_packet_is_rung() {
     assert!(inner.bell.armed().is_none(), "writers have yet to ring again");
 }
 
+/// Whose socket is full has something to hear, which is as good.
+#[test]
+fn who_could_not_be_rung_for_want_of_room_is_rung_all_the_same() {
+    let mut pair = Pair::new();
+    pair.near.inner.neighbours.is_wary.store(true, Ordering::Relaxed);
+    pair.drive_into_lane(&mut 0);
+    let find = |at: &Executor, other: &Executor| at.inner.neighbours.find(other.inner.prefix).unwrap();
+    let (sleeper, near) = (find(&pair.near, &pair.far), find(&pair.far, &pair.near));
+    let inner = Arc::clone(&pair.far.inner);
+    let (writer, reader) = pair.guids();
+    // Of a pair that there is not.
+    let end = Message::End { writer: reader, reader: writer };
+    while sleeper.send(&end, None).is_ok() {}
+    for is_full in [true, false] {
+        inner.bell.arm();
+        assert!(pair.outlet.is_ring_owed());
+        pair.write(0).unwrap();
+        assert_eq!(pair.outlet.is_ring_owed(), is_full);
+        inner.listen(&near);
+        assert!(inner.bell.armed().is_none(), "writers have yet to ring again: {is_full}");
+    }
+}
+
 /// However much a neighbour says at once, or leaves behind.
 #[test]
 fn samples_wait_for_one_step_of_a_neighbour() {

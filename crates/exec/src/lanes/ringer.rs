@@ -45,8 +45,8 @@ impl Ringer {
         Some(Ringer { bell: neighbour.bell()?, target: Target::There(Arc::downgrade(neighbour)) })
     }
 
-    /// Wakes whatever waits there, whether its bell is armed or not.
-    pub fn ring(&self) {
+    /// Wakes whatever waits there, whether its bell is armed or not. `false`: it was not told, and may sleep on.
+    pub fn ring(&self) -> bool {
         match &self.target {
             Target::Here(inner) => {
                 if let Some(inner) = inner.upgrade() {
@@ -59,10 +59,9 @@ impl Ringer {
                 }
             }
             Target::There(neighbour) => {
-                if let Some(neighbour) = neighbour.upgrade() {
-                    neighbour.ring();
-                }
+                return neighbour.upgrade().is_none_or(|neighbour| neighbour.ring());
             }
         }
+        true
     }
 }

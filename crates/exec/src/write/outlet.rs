@@ -122,7 +122,9 @@ impl Sleepers for Route {
     fn wake(&self) {
         let ends = self.ends.lock();
         let ringers = ends.readers.iter().flat_map(|(.., ringers)| ringers);
-        ringers.filter(|ringer| ringer.bell.armed().is_some()).for_each(Ringer::ring);
+        for ringer in ringers.filter(|ringer| ringer.bell.armed().is_some()) {
+            ringer.ring();
+        }
     }
 }
 
@@ -445,7 +447,9 @@ impl Outlet {
 
     /// Has those look whose samples only the lane holds.
     pub(crate) fn ring_readers(&self) {
-        self.bells.iter().for_each(|(ringer, _)| ringer.ring());
+        for (ringer, _) in &self.bells {
+            ringer.ring();
+        }
     }
 
     /// Finds a place in the lane for a payload; `false` if it cannot go there. The caller has looked for
@@ -543,16 +547,17 @@ impl Outlet {
     /// Wakes the participants that sleep, if they are not left asleep for more. The caller has fenced.
     #[inline]
     fn ring(&mut self, write: &Write, inner: &Inner) {
-        for (ringer, rung) in &self.bells {
-            if let Some(value) = ringer.bell.armed()
-                && value != *rung
-            {
-                return self.ring_or_rest(write, inner);
-            }
-        }
-        if self.wakes.is_owed() {
+        if self.is_ring_owed() || self.wakes.is_owed() {
             self.ring_or_rest(write, inner);
         }
+    }
+
+    /// Does somebody sleep who was not rung since it does?
+    #[inline]
+    pub(crate) fn is_ring_owed(&self) -> bool {
+        let is_owed =
+            |(ringer, rung): &(Ringer, u64)| ringer.bell.armed().is_some_and(|value| value != *rung);
+        self.bells.iter().any(is_owed)
     }
 
     #[inline(never)]
@@ -585,8 +590,10 @@ impl Outlet {
             if let Some(value) = ringer.bell.armed()
                 && value != *rung
             {
-                *rung = value;
-                ringer.ring();
+                // Who could not be told is told by the next write.
+                if ringer.ring() {
+                    *rung = value;
+                }
             }
         }
         self.wakes.end(self.last, monotonic_now());
