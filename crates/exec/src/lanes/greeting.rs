@@ -265,7 +265,10 @@ impl Inner {
         if self.neighbours.say_at.get() <= now {
             self.neighbours.say_at.set(Time::NEVER);
             let all: Vec<_> = self.neighbours.known.lock().values().cloned().collect();
-            all.iter().for_each(|one| self.say_unsent(one));
+            for one in all {
+                self.say_unsent(&one);
+                self.hear_users_between();
+            }
         }
         for prefix in self.neighbours.returns.take(now) {
             if !self.is_there(prefix) {
@@ -275,6 +278,7 @@ impl Inner {
             } else {
                 self.meet(prefix);
             }
+            self.hear_users_between();
         }
         for stranger in self.neighbours.strangers() {
             if now.since(stranger.since) >= GREETING {
@@ -282,6 +286,7 @@ impl Inner {
                 let who = stranger.peer.pid.map(Who::Process);
                 self.neighbours.complain(who, "it has connected and not said hello");
                 self.part(&stranger);
+                self.hear_users_between();
             }
         }
     }

@@ -321,6 +321,7 @@ impl Inner {
             return;
         }
         self.drop_parted(prefix);
+        self.sweep();
         match Connection::connect(prefix, own.directory.as_deref()) {
             Ok(connection) => self.admit(connection, Some(prefix)),
             // It is there by discovery: UDP does until its next match, or until it is less busy.
@@ -339,7 +340,6 @@ impl Inner {
     /// Looks who is at the other end and says hello.
     fn admit(&self, connection: Connection, expected: Option<GuidPrefix>) {
         let Some(own) = &self.neighbours.own else { return };
-        self.sweep();
         let admitted =
             connection.peer().map_err(|error| (None, error.to_string())).and_then(|peer| {
                 match own.policy.admit(&peer) {
@@ -518,6 +518,7 @@ impl Inner {
 
     fn accept(&self) {
         let Some(own) = &self.neighbours.own else { return };
+        self.sweep();
         for _ in 0..MESSAGES {
             let accepted = own.listener.lock().accept();
             match accepted {
@@ -525,6 +526,7 @@ impl Inner {
                 Ok(None) => return,
                 Err(error) => return self.neighbours.complain(None, &error.to_string()),
             }
+            self.hear_users_between();
         }
     }
 

@@ -608,6 +608,17 @@ fn samples_wait_for_one_step_of_a_neighbour() {
     };
     ringer.send(&Message::Ring, None).unwrap();
     assert_eq!(heard_during(&|| near.listen(&neighbour)), 1);
+    let _stranger = Connection::connect(near.prefix, None).unwrap();
+    assert_eq!(heard_during(&|| near.hear(FIRST_SOURCE)), 1);
+    let overdue_in = |seconds| {
+        let now = monotonic_now() + taut_base::Duration::from_secs(seconds);
+        heard_during(&|| near.end_overdue(now))
+    };
+    near.say_again();
+    assert_eq!(overdue_in(1), 1, "something is said again");
+    near.neighbours.returns.add(far.prefix, monotonic_now(), None);
+    assert_eq!(overdue_in(1), 1, "one is met again");
+    assert_eq!(overdue_in(3_600), 1, "a stranger has not greeted");
     assert_eq!(heard_during(&|| near.part(&neighbour)), 1);
 }
 
