@@ -179,7 +179,7 @@ impl Readers {
             *slot = reader;
         }
         self.alarms.cancel(index.0);
-        self.lags.forget(|of, _| of == index);
+        self.lags.forget_reader(index);
         self.expiring.retain(|(of, _)| *of != index);
         self.doors.set(index, side);
     }

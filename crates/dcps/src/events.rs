@@ -187,7 +187,7 @@ impl DomainParticipant {
 
     /// What a writer of this participant writes is delivered by its write.
     fn watch_lag(&mut self, reader: ReaderIndex, writer: Guid, matched: bool) {
-        self.readers.lags.forget(|of, known| of == reader && known == writer);
+        self.readers.lags.forget(reader, writer);
         let is_local = writer.prefix == self.core.guid().prefix;
         if let Some(endpoint) = self.core.endpoint(writer).filter(|_| matched && !is_local) {
             self.readers.lags.watch(reader, writer, endpoint.qos.latency_budget);

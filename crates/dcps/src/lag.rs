@@ -3,6 +3,8 @@
 //! Compares the writer's clock at the write with this side's at the delivery, so it is right on one machine or between
 //! synchronized clocks only. Looks at nothing while no matched writer of another participant offers a budget.
 
+use std::collections::BTreeMap;
+
 use taut_base::{Duration, Guid, Time, Timestamp};
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
 use taut_rtps::{Offer, ReaderIndex};
@@ -22,10 +24,8 @@ pub struct Late {
     pub budget: Duration,
 }
 
-/// A matched writer with a budget.
+/// What is known of a matched writer with a budget.
 struct Watched {
-    reader: ReaderIndex,
-    writer: Guid,
     budget: Duration,
     /// What was written before is history, which comes when it comes.
     since: Option<i64>,
@@ -34,7 +34,8 @@ struct Watched {
 /// The budgets of the writers that readers are matched with.
 #[derive(Default)]
 pub(crate) struct Lags {
-    watched: Vec<Watched>,
+    /// By reader and writer: each sample of any of them looks for its own.
+    watched: BTreeMap<(ReaderIndex, Guid), Watched>,
     /// From the monotonic clock to the wall clock, in ns.
     pub to_wall: Option<i64>,
     late: Option<Late>,
@@ -51,12 +52,17 @@ impl Lags {
     pub fn watch(&mut self, reader: ReaderIndex, writer: Guid, budget: Duration) {
         // No budget means as soon as possible, an infinite one that nobody cares.
         if budget > Duration::ZERO && !budget.is_infinite() {
-            self.watched.push(Watched { reader, writer, budget, since: None });
+            self.watched.insert((reader, writer), Watched { budget, since: None });
         }
     }
 
-    pub fn forget(&mut self, which: impl Fn(ReaderIndex, Guid) -> bool) {
-        self.watched.retain(|one| !which(one.reader, one.writer));
+    pub fn forget(&mut self, reader: ReaderIndex, writer: Guid) {
+        self.watched.remove(&(reader, writer));
+    }
+
+    /// The reader has gone.
+    pub fn forget_reader(&mut self, reader: ReaderIndex) {
+        self.watched.retain(|(of, _), _| *of != reader);
     }
 
     pub fn set_wall_clock(&mut self, now: Time, wall: Timestamp) {
@@ -76,8 +82,7 @@ impl Lags {
     }
 
     fn late(&mut self, now: Time, reader: ReaderIndex, change: &CacheChange) -> Option<Late> {
-        let of = |one: &&mut Watched| one.reader == reader && one.writer == change.writer_guid;
-        let watched = self.watched.iter_mut().find(of)?;
+        let watched = self.watched.get_mut(&(reader, change.writer_guid))?;
         let wall = now.0.saturating_add(self.to_wall?);
         let written = change.source_timestamp?.to_unix_ns();
         let since = *watched.since.get_or_insert(wall);
@@ -123,8 +128,12 @@ mod tests {
         assert!(!lags.are_on());
         lags.watch(READER, writer(1), BUDGET);
         assert!(lags.are_on());
-        lags.forget(|reader, of| reader == READER && of == writer(1));
+        lags.forget(READER, writer(1));
         assert!(!lags.are_on());
+        let other = ReaderIndex(4);
+        [READER, other].into_iter().for_each(|reader| lags.watch(reader, writer(1), BUDGET));
+        lags.forget_reader(READER);
+        assert!(lags.watched.keys().all(|(of, _)| *of == other) && lags.are_on());
     }
 
     #[test]
@@ -150,7 +159,7 @@ mod tests {
             qos.ownership = OwnershipKind::Exclusive;
             qos.latency_budget = Duration::from_millis(ms);
             participant.on_frame(Time(0), &publication_with(number, 1, qos));
-            let budgets: Vec<_> = participant.readers.lags.watched.iter().map(|one| one.budget).collect();
+            let budgets: Vec<_> = participant.readers.lags.watched.values().map(|one| one.budget).collect();
             assert_eq!(budgets, [Duration::from_millis(ms)]);
         }
     }
