@@ -5,7 +5,7 @@
 //! alive wait here, and go into the cache only when something is asked that needs it: a selection, another
 //! order, the end of an instance. Invariant: what is here came after nothing that the cache holds.
 
-use taut_base::Time;
+use taut_base::{InstanceHandle, Time};
 use taut_mem::Bytes;
 use taut_rtps::history_cache::{CacheChange, ChangeKind, Ring};
 
@@ -119,6 +119,13 @@ impl ReaderCache {
         found.is_some_and(|instance| instance.state == InstanceState::Alive)
     }
 
+    /// Is this all that KEEP_ALL has room for? Then there is none for one more of this instance, if that is known, whether
+    /// these are moved into the cache or not: to move them is long.
+    pub(crate) fn is_full_of_fresh(&self, instance: InstanceHandle) -> bool {
+        let is_full = self.fresh.len() >= self.max_samples || self.fresh.bytes >= MAX_PAYLOAD_BYTES;
+        is_full && self.depth.is_none() && self.instances.look(self.known_as(instance)).is_some()
+    }
+
     /// The payload of the first of them, the sample that [`ReaderCache::take_next`] gives; `info` is set.
     #[inline]
     pub(crate) fn take_fresh(&mut self, info: &mut SampleInfo) -> Option<FreshPayload<'_>> {
@@ -153,8 +160,62 @@ impl ReaderCache {
 mod tests {
     use std::collections::VecDeque;
 
+    use taut_qos::{DataReaderQos, History, Reliability, ResourceLimits};
+
     use super::*;
-    use crate::reader_cache_tests::change;
+    use crate::TypeSupport;
+    use crate::reader_cache_tests::{change, handle};
+    use crate::reader_side::ReaderSide;
+
+    /// So many samples wait in a plain reader that takes no more, of so many bytes each; one more is offered to it.
+    fn offer_to_full(samples: i64, len: usize) -> ReaderSide {
+        let max_samples = Some(4);
+        let resource_limits = ResourceLimits { max_samples, ..ResourceLimits::default() };
+        let reliability = Reliability::RELIABLE;
+        let qos = DataReaderQos { resource_limits, reliability, ..DataReaderQos::default().keep_all() };
+        let mut side = ReaderSide::new(&qos, &TypeSupport::default());
+        let payload = Bytes::from(vec![0; len]);
+        let offer = |side: &mut ReaderSide, number| {
+            let payload = payload.clone();
+            let mut offer = Some(CacheChange { payload, ..change(ChangeKind::Alive, 1, 0, number) });
+            side.insert(Time(number), 0, &mut offer);
+            offer.is_none()
+        };
+        // Until its instance is known a sample goes into the cache.
+        assert!(offer(&mut side, 0) && side.take_next(Time(0)).is_some());
+        assert!((1..=samples).all(|number| offer(&mut side, number)) && !offer(&mut side, samples + 1));
+        side
+    }
+
+    #[test]
+    fn what_waits_is_not_moved_to_refuse_one_more() {
+        for (samples, len) in [(4, 1), (2, MAX_PAYLOAD_BYTES / 2)] {
+            let mut side = offer_to_full(samples, len);
+            assert_eq!(side.cache.fresh.len(), usize::try_from(samples).unwrap());
+            assert!(!side.cache.has_room(InstanceHandle::NIL) && side.cache.fresh.len() > 0);
+            let taken = std::iter::from_fn(|| side.take_next(Time(9)));
+            assert!(taken.map(|sample| sample.info.sequence_number.0).eq(1..=samples));
+        }
+    }
+
+    #[test]
+    fn what_finds_room_otherwise_or_never_does_not_wait_behind_a_full_row() {
+        let (max_samples, max_instances) = (Some(2), Some(1));
+        let resource_limits = ResourceLimits { max_samples, max_instances, ..ResourceLimits::default() };
+        for (history, waits) in [(History::KeepAll, true), (History::KeepLast(2), false)] {
+            let qos = DataReaderQos { resource_limits, history, ..DataReaderQos::default() };
+            let mut cache = ReaderCache::new(&qos, true);
+            for number in 0..3 {
+                cache.insert(Time(number), change(ChangeKind::Alive, 1, 1, number), 0, None);
+                if number == 0 {
+                    cache.take_next();
+                }
+            }
+            assert_eq!(cache.fresh.len(), 2);
+            assert_eq!(cache.has_to_wait(handle(1), false), waits, "KEEP_LAST drops the oldest");
+            assert!(!cache.has_to_wait(handle(2), false), "another instance would have to end");
+        }
+    }
 
     #[test]
     fn the_ring_keeps_the_order_wherever_it_begins_when_it_grows() {

@@ -268,6 +268,9 @@ impl ReaderCache {
 
     /// Would a sample of this instance be stored?
     pub fn has_room(&mut self, instance: InstanceHandle) -> bool {
+        if self.is_full_of_fresh(instance) {
+            return false;
+        }
         self.settle_fresh();
         self.refusal(self.instances.find(self.known_as(instance))).is_none()
     }
@@ -276,6 +279,9 @@ impl ReaderCache {
     /// room is not: its end would wait behind it, and so would all samples of instances that are known. Nor one that only
     /// `ends` a known instance, which has its place beside the samples; but what came too soon and waits is to come before.
     pub(crate) fn has_to_wait(&mut self, instance: InstanceHandle, ends: bool) -> bool {
+        if !ends && self.is_full_of_fresh(instance) {
+            return true;
+        }
         self.settle_fresh();
         let known = self.instances.find(self.known_as(instance));
         match self.refusal(known) {
