@@ -153,11 +153,17 @@ fn one_step_looks_at_a_bounded_number() {
 fn side() -> (ReaderSide, LaneWriter) {
     let type_support = TypeSupport { type_name: "Number".into(), ..TypeSupport::default() };
     let mut side = ReaderSide::new(&qos(), &type_support);
-    let lane = Arc::new(Lane::create(Region::heap(Lane::size(8, 0)), 8));
+    let lane_writer = add_lane(&mut side, 1, 8);
+    (side, lane_writer)
+}
+
+/// It reads the lane of this writer, too, which holds so many samples.
+fn add_lane(side: &mut ReaderSide, of: u8, cells: usize) -> LaneWriter {
+    let lane = Arc::new(Lane::create(Region::heap(Lane::size(cells, 0)), cells));
     let lane_writer = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
     let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
-    side.add_lane(writer(1), 0, LaneReader::attach(lane, feedback, false), true, SequenceNumber(1));
-    (side, lane_writer)
+    side.add_lane(writer(of), 0, LaneReader::attach(lane, feedback, false), true, SequenceNumber(1));
+    lane_writer
 }
 
 /// The words of a sample that was written then; 0 if it does not say when.
@@ -184,6 +190,46 @@ fn what_lies_in_a_lane_has_come_when_it_was_written() {
     // Later than now there is nothing, whatever a writer says.
     lane.push(&written(3, 1 << 50), b"c").unwrap();
     assert_eq!((look(&mut side, 250), look(&mut side, 350)), ((0, 325), (1, 450)));
+}
+
+/// Samples of other readers wait for one step of it.
+#[test]
+fn a_look_reads_no_more_of_lanes_than_a_step_may_and_judges_when_all_was_read() {
+    const BUDGET: usize = 16;
+    const UNREAD: u64 = 300;
+    const CELLS: usize = 512;
+    for goes_on in [false, true] {
+        let mut side = ReaderSide::new(&qos(), &TypeSupport::default());
+        let mut lanes = [1, 2].map(|of| add_lane(&mut side, of, CELLS));
+        let mut number = 0;
+        let mut write = |at| {
+            number += 1;
+            lanes.iter_mut().for_each(|lane| lane.push(&written(number, at), b"a").unwrap());
+        };
+        assert_eq!((side.take_alarm(), look(&mut side, 0)), (Some(Time::AT_ONCE), (0, 100)));
+        (0..UNREAD).for_each(|_| write(10));
+        let mut looks = 0;
+        let (missed, next) = loop {
+            let before = side.cache.len();
+            let ((missed, next), _) = side.look_at_deadlines(Time(150), &mut BUDGET.clone());
+            looks += 1;
+            assert!(looks < CELLS, "it never judges");
+            assert!(side.cache.len() - before <= BUDGET);
+            if next != Time::AT_ONCE {
+                break (missed.count, next);
+            }
+            assert!(!missed.is_any(), "not all was read");
+            side.cache.alarm = true;
+            assert_eq!(side.take_alarm(), Some(Time::AT_ONCE), "whatever else is told");
+            // As much as is read at once.
+            (0..if goes_on { BUDGET / 2 } else { 0 }).for_each(|_| write(20));
+        };
+        let last = if goes_on { 20 } else { 10 };
+        assert_eq!((missed, next), (1, Time(last + 2 * PERIOD.0)));
+        // One for what is left, or to judge.
+        let read = if goes_on { 2 * CELLS } else { 2 * UNREAD as usize };
+        assert_eq!(looks, read / BUDGET + 1);
+    }
 }
 
 #[test]

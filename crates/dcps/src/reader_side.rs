@@ -198,8 +198,9 @@ pub struct ReaderSide {
     pub(crate) sources: Vec<Source>,
     /// The place of the source that is looked at first.
     pub(crate) turn: usize,
-    /// When its lanes are to be looked into for the sake of deadlines.
+    /// When its lanes are to be looked into for the sake of deadlines, and how much has been read there since that began.
     sweep_at: Time,
+    swept: usize,
     /// When who drives looks next, as far as it was told.
     pub(crate) looked_at_next: Time,
     /// What was found in a lane last, and what is known of it. They are put together here and copied once:
@@ -234,6 +235,7 @@ impl ReaderSide {
             sources: Vec::new(),
             turn: 0,
             sweep_at: Time::NEVER,
+            swept: 0,
             looked_at_next: Time::NEVER,
             entry: Entry::default(),
             info: SampleInfo::NONE,
@@ -347,8 +349,17 @@ impl ReaderSide {
         now: Time,
         budget: &mut usize,
     ) -> ((Missed, Time), StatusMask) {
-        let pulled = self.pull(now);
+        // Who goes on writing is not waited for longer than until as much was read as the lanes hold.
+        let sweeps = self.swept < self.sources.iter().map(Source::cells).sum();
+        let pulled = if sweeps { self.pull_at_most(now, *budget) } else { Pulled::default() };
         self.note_awaited(pulled);
+        *budget -= pulled.read;
+        self.swept += pulled.read;
+        if sweeps && *budget == 0 && self.is_ready() {
+            self.sweep_at = Time::AT_ONCE;
+            return ((Missed::default(), self.plan_look()), pulled.news);
+        }
+        self.swept = 0;
         *budget -= self.on_timeout(now, *budget);
         self.sweep_at = if self.sources.is_empty() { Time::NEVER } else { now + self.cache.deadline() };
         let missed = self.cache.look_at_deadlines(now, budget);
