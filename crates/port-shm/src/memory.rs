@@ -92,11 +92,17 @@ impl Memory {
     /// more than 2 MiB; the kernel clears the pages.
     pub fn commit(&self, at: usize, len: usize) -> Result<()> {
         let end = self.checked_end(at, len)?;
-        let Shared { name, fd, .. } = &*self.shared;
         self.check_headroom(len)?;
+        self.take(at, end)
+    }
+
+    /// The same once it is known to be there.
+    fn take(&self, at: usize, end: usize) -> Result<()> {
+        let Shared { name, fd, .. } = &*self.shared;
         for start in (at..end).step_by(CHUNK) {
-            allocate(fd.as_fd(), start, CHUNK.min(end.saturating_sub(start)))
-                .map_err(|errno| refused(format!("fallocate {name}, {len} B at {at}"), errno))?;
+            allocate(fd.as_fd(), start, CHUNK.min(end.saturating_sub(start))).map_err(|errno| {
+                refused(format!("fallocate {name}, {} B at {at}", end.saturating_sub(at)), errno)
+            })?;
         }
         fail::point(Point::MemoryCommitted);
         Ok(())
@@ -107,12 +113,13 @@ impl Memory {
     ///
     /// *Errors*: as [`Memory::commit`]; Linux before 5.14 cannot enter them.
     pub fn prefault(&self, at: usize, len: usize) -> Result<()> {
-        self.checked_end(at, len)?;
+        let end = self.checked_end(at, len)?;
         self.check_headroom(len)?;
         let start = at.checked_div(page_size()).unwrap_or_default().saturating_mul(page_size());
         // Before it is committed: advice counts for pages that come through the mapping only.
-        let populated = self.shared.mapping.populate(start, at.saturating_add(len).saturating_sub(start));
-        self.commit(at, len)?;
+        let populated = self.shared.mapping.populate(start, end.saturating_sub(start));
+        // What was populated is taken: to ask again would count it twice.
+        self.take(at, end)?;
         populated.map_err(|errno| match errno {
             Errno::INVAL => Error::Unsupported("prefault: Linux 5.14 or later is needed".into()),
             _ => refused(format!("prefault {}", self.shared.name), errno),

@@ -28,6 +28,7 @@ fn child() {
     match role[..] {
         ["attack", prefix] => attack(prefix),
         ["commit", procs] => commit_until_refused(procs),
+        ["prefault", procs] => prefault_half(procs),
         ["locked"] => locked(),
         ["below"] => below(),
         ["limited"] => limited(),
@@ -291,22 +292,45 @@ fn limited() {
     say("done");
 }
 
+/// What a child of this role says in a memory cgroup of its own; none without root or such a group.
+fn said_in_group(test: &str, role: &str) -> Option<String> {
+    if !is_root(test) {
+        return None;
+    }
+    let Some(group) = Cgroup::with_limit(role, LIMIT_OF_GROUP) else {
+        left_out(test, "no memory cgroup");
+        return None;
+    };
+    let mut child = Role::start(format!("{role} {}/cgroup.procs", group.directory));
+    let said = child.hear();
+    assert!(child.end().success(), "it goes on");
+    Some(said)
+}
+
 #[test]
 fn a_full_memory_cgroup_refuses_and_kills_nobody() {
-    let name = "a_full_memory_cgroup_refuses_and_kills_nobody";
-    if !is_root(name) {
-        return;
-    }
-    let Some(group) = Cgroup::with_limit(LIMIT_OF_GROUP) else { return left_out(name, "no memory cgroup") };
-    let mut child = Role::start(format!("commit {}/cgroup.procs", group.directory));
-    let said = child.hear();
+    let Some(said) = said_in_group("a_full_memory_cgroup_refuses_and_kills_nobody", "commit") else { return };
     let count: usize = said.split(' ').next().and_then(|n| n.parse().ok()).expect("a count");
     assert!((10..48).contains(&count), "{said}");
     assert!(said.contains("the memory cgroup") && said.contains("memory.max"), "{said}");
-    assert!(child.end().success(), "it goes on");
+}
+
+/// What is there already is not asked for again.
+#[test]
+fn what_is_prefaulted_is_counted_once() {
+    let Some(said) = said_in_group("what_is_prefaulted_is_counted_once", "prefault") else { return };
+    assert!(said == "done" || said.contains("Linux 5.14"), "{said}");
 }
 
 const LIMIT_OF_GROUP: usize = 48 << 20;
+
+/// Takes half of what the group may have: twice as much would be more than is left of it.
+fn prefault_half(procs: &str) {
+    std::fs::write(procs, std::process::id().to_string()).expect("the child joins");
+    let memory = Memory::create("half", 1 << 30).unwrap();
+    let done = memory.prefault(0, LIMIT_OF_GROUP / 2);
+    say(done.err().map_or("done".to_owned(), |error| error.to_string()));
+}
 
 /// Takes slots of a mebibyte until there are no more, and writes all of each.
 fn commit_until_refused(procs: &str) {
@@ -334,11 +358,11 @@ struct Cgroup {
 }
 
 impl Cgroup {
-    fn with_limit(len: usize) -> Option<Cgroup> {
+    fn with_limit(name: &str, len: usize) -> Option<Cgroup> {
         let v1 = ("/sys/fs/cgroup/memory", "memory.limit_in_bytes");
         let v2 = ("/sys/fs/cgroup", "memory.max");
         [v1, v2].into_iter().find_map(|(mount, file)| {
-            let directory = format!("{mount}/taut-test-{}", std::process::id());
+            let directory = format!("{mount}/taut-test-{name}-{}", std::process::id());
             std::fs::create_dir(&directory).ok()?;
             let group = Cgroup { directory };
             std::fs::write(format!("{}/{file}", group.directory), len.to_string()).ok()?;

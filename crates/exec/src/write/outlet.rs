@@ -73,22 +73,27 @@ impl Told {
 }
 
 /// Memory for a lane that other processes can see, its cells there to be written. What is asked for beyond
-/// that and cannot be had is done without; `refused` is why.
-fn shared_memory(how: LaneMemory, refused: &mut Vec<Error>) -> Option<Memory> {
+/// that and cannot be had is done without; `refused` is why. Returns how much of it is there, too.
+fn shared_memory(how: LaneMemory, refused: &mut Vec<Error>) -> Option<(Memory, usize)> {
     let mut tell = |done: Result<()>| refused.extend(done.err());
     let made = Memory::create("lane", Lane::size(CELLS, ARENA));
     let memory = made.map_err(|error| tell(Err(error))).ok()?;
     if how.prefault >= HUGE {
         tell(memory.advise_huge());
     }
-    memory.commit(0, Lane::size(CELLS, 0)).map_err(|error| tell(Err(error))).ok()?;
+    let mut there = Lane::size(CELLS, 0);
+    memory.commit(0, there).map_err(|error| tell(Err(error))).ok()?;
     if how.lock {
         tell(memory.lock());
     }
     if how.prefault > 0 {
-        tell(memory.prefault(0, Lane::size(CELLS, how.prefault.min(ARENA))));
+        let wanted = Lane::size(CELLS, how.prefault.min(ARENA));
+        match memory.prefault(0, wanted) {
+            Ok(()) => there = wanted,
+            refused => tell(refused),
+        }
     }
-    Some(memory)
+    Some((memory, there))
 }
 
 /// Memory for a lane that only this process sees. Where even addresses are few it has its cells alone: a larger sample
@@ -170,17 +175,17 @@ impl Route {
             return Arc::clone(lane);
         }
         let memory = how.and_then(|how| shared_memory(how, refused));
-        let (region, commit): (Region, Commit) = match &memory {
-            Some(memory) => {
+        let (region, there, commit): (Region, usize, Commit) = match &memory {
+            Some((memory, there)) => {
                 let pages = memory.clone();
-                (memory.region(), Box::new(move |at, len| pages.commit(at, len).is_ok()))
+                (memory.region(), *there, Box::new(move |at, len| pages.commit(at, len).is_ok()))
             }
-            None => (own_memory(), Box::new(|_, _| true)),
+            None => (own_memory(), 0, Box::new(|_, _| true)),
         };
         let lane = Arc::new(Lane::create(region, CELLS));
-        ends.memory = memory;
+        ends.memory = memory.map(|(memory, _)| memory);
         ends.lane = Some(Arc::clone(&lane));
-        ends.writer = Some(Box::new(LaneWriter::new(Arc::clone(&lane), commit)));
+        ends.writer = Some(Box::new(LaneWriter::new(Arc::clone(&lane), commit).with_committed(there)));
         lane
     }
 
@@ -608,6 +613,9 @@ impl Drop for Outlet {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::MetadataExt;
+
     use taut_base::{EntityId, GuidPrefix};
     use taut_dcps::Selection;
     use taut_mem::Pool;
@@ -642,6 +650,19 @@ mod tests {
             route.ends.lock().gone.is_empty()
         };
         assert!(ended(), "who reads on no more counts no more");
+    }
+
+    #[test]
+    fn a_claim_takes_no_pages_where_some_were_taken_at_once() {
+        let (route, told) = (Route::default(), Told::default());
+        // Less than a claim would take.
+        route.lane(Some((LaneMemory { prefault: 1 << 16, lock: false }, &told)));
+        let mut ends = route.ends.lock();
+        let pages = File::from(ends.memory.as_ref().unwrap().fd().try_clone_to_owned().unwrap());
+        let taken = || pages.metadata().unwrap().blocks();
+        let before = taken();
+        assert!(ends.writer.as_mut().unwrap().claim(1_000).is_some());
+        assert!(taken() == before || !told.0.lock().is_empty(), "{before} {}", taken());
     }
 
     #[test]

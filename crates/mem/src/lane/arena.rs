@@ -135,6 +135,11 @@ impl Arena {
         Arena { sizes, next: start, committed: start, end, commit }
     }
 
+    /// So much of the lane's memory, from its start, was committed before.
+    pub fn note_committed(&mut self, len: usize) {
+        self.committed = self.committed.max(len.min(self.end));
+    }
+
     /// The size that a payload takes and its place in the table.
     fn size_of(len: usize) -> Option<(usize, usize)> {
         let wanted = len.checked_add(HEADROOM - LEAD)?.max(SMALLEST);

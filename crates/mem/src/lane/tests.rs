@@ -1,8 +1,8 @@
 //! A lane by one thread: each rule of the ring, of the arena and of what a reader believes.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering as StdOrdering};
+use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::Bytes;
@@ -382,6 +382,23 @@ fn memory_that_is_not_granted_is_not_used() {
     writer.push(&meta(1), &[1]).expect("a small sample needs none");
     allowed.store(true, StdOrdering::Relaxed);
     assert!(push_small(&mut writer, 2, SMALL));
+}
+
+#[test]
+fn memory_that_is_there_is_not_asked_for() {
+    /// A slot of SMALL takes 512 B.
+    const SLOTS: usize = 12;
+    let lane = Arc::new(Lane::create(Region::heap(Lane::size(4, 1 << 20)), 4));
+    let there = Lane::arena_start(4) + SLOTS * 512;
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&asked);
+    let commit: Commit = Box::new(move |from, _| {
+        seen.lock().unwrap().push(from);
+        false
+    });
+    let mut writer = LaneWriter::new(lane, commit).with_committed(there);
+    let slots: Vec<Slot> = std::iter::from_fn(|| writer.claim(SMALL)).collect();
+    assert_eq!((slots.len(), &*asked.lock().unwrap()), (SLOTS, &vec![there]));
 }
 
 #[test]

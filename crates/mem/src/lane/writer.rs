@@ -57,6 +57,12 @@ impl LaneWriter {
         LaneWriter { lane, arena, peers, left, head: 0, limit, overtakes: false, calls: false }
     }
 
+    /// The first `len` bytes of the lane's memory are there already: no claim within them commits.
+    pub fn with_committed(mut self, len: usize) -> LaneWriter {
+        self.arena.note_committed(len);
+        self
+    }
+
     /// The lane.
     pub fn lane(&self) -> &Arc<Lane> {
         &self.lane
