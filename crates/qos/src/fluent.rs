@@ -10,8 +10,8 @@ use crate::entity::{
 };
 use crate::policy::{
     DataRepresentationId, DestinationOrderKind, DurabilityKind, DurabilityService, History, Liveliness,
-    LivelinessKind, OwnershipKind, Presentation, ReaderDataLifecycle, Reliability, ResourceLimits,
-    TypeConsistencyEnforcement,
+    LivelinessKind, OwnershipKind, Presentation, ReaderDataLifecycle, Reliability, ReliabilityKind,
+    ResourceLimits, TypeConsistencyEnforcement,
 };
 
 /// One QoS for whatever it is handed to: a writer, a reader, a topic, and the publisher or subscriber
@@ -44,22 +44,27 @@ pub struct Qos {
 macro_rules! shared_setters {
     ($name:ident: $([$($part:ident)?])+) => {
         impl $name {
-            /// RELIABILITY RELIABLE: lost samples are sent again; `write` waits up to 100 ms for room.
+            /// RELIABILITY RELIABLE: lost samples are sent again. How long `write` waits for room stays as it is.
             #[must_use]
-            pub fn reliable(self) -> Self {
-                self.reliability(Reliability::RELIABLE)
+            pub fn reliable(mut self) -> Self {
+                $(self$(.$part)?.reliability.kind = ReliabilityKind::Reliable;)+
+                self
             }
 
-            /// RELIABILITY BEST_EFFORT: lost samples stay lost.
+            /// RELIABILITY BEST_EFFORT: lost samples stay lost. How long `write` waits for room stays as it is.
             #[must_use]
-            pub fn best_effort(self) -> Self {
-                self.reliability(Reliability::BEST_EFFORT)
+            pub fn best_effort(mut self) -> Self {
+                $(self$(.$part)?.reliability.kind = ReliabilityKind::BestEffort;)+
+                self
             }
 
-            /// RELIABILITY RELIABLE, and `write` waits up to `longest` for room.
+            /// RELIABILITY `max_blocking_time`: `write` waits up to `longest` for room, 100 ms if this is not called. It makes
+            /// nothing RELIABLE, nor BEST_EFFORT.
             #[must_use]
-            pub fn max_blocking_time(self, longest: impl Into<Duration>) -> Self {
-                self.reliability(Reliability { max_blocking_time: longest.into(), ..Reliability::RELIABLE })
+            pub fn max_blocking_time(mut self, longest: impl Into<Duration>) -> Self {
+                let value = longest.into();
+                $(self$(.$part)?.reliability.max_blocking_time = value;)+
+                self
             }
 
             /// HISTORY KEEP_LAST: the newest `depth` samples of each instance.
@@ -322,4 +327,31 @@ conversions! {
     TopicQos = topic;
     PublisherQos = publisher;
     SubscriberQos = subscriber;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reliability_is_the_same_in_whichever_order_its_members_are_set() {
+        let longest = Duration::from_secs(7);
+        for kind in [ReliabilityKind::Reliable, ReliabilityKind::BestEffort] {
+            let set_kind = |qos: Qos| match kind {
+                ReliabilityKind::Reliable => qos.reliable(),
+                ReliabilityKind::BestEffort => qos.best_effort(),
+            };
+            for qos in [
+                set_kind(Qos::default()).max_blocking_time(longest),
+                set_kind(Qos::default().max_blocking_time(longest)),
+                set_kind(Qos::default().reliable().max_blocking_time(longest).best_effort()),
+            ] {
+                let parts = [qos.writer.reliability, qos.reader.reliability, qos.topic.reliability];
+                assert_eq!(parts, [Reliability { kind, max_blocking_time: longest }; 3]);
+            }
+        }
+        let of = Qos::default().max_blocking_time(longest);
+        let kinds = [of.writer.reliability.kind, of.reader.reliability.kind];
+        assert_eq!(kinds, [ReliabilityKind::Reliable, ReliabilityKind::BestEffort], "as they are by default");
+    }
 }

@@ -84,7 +84,11 @@ fn qos(options: &Options) -> Qos {
     });
     // Otherwise unregistering would dispose as well.
     let qos = qos.autodispose_unregistered_instances(false);
-    let qos = if options.is_reliable() { qos.max_blocking_time(MAX_BLOCKING) } else { qos.best_effort() };
+    let qos = if options.is_reliable() {
+        qos.reliable().max_blocking_time(MAX_BLOCKING)
+    } else {
+        qos.best_effort()
+    };
     let qos = if options.is_transient_local() { qos.transient_local() } else { qos.volatile() };
     qos.partition(options.partition.clone())
 }

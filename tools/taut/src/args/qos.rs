@@ -56,7 +56,7 @@ impl QosArguments {
             None => representation,
         };
         let qos = match self.reliability {
-            Reliability::Reliable => Qos::default().max_blocking_time(MAX_BLOCKING_TIME),
+            Reliability::Reliable => Qos::default().reliable().max_blocking_time(MAX_BLOCKING_TIME),
             Reliability::BestEffort => Qos::default().best_effort(),
         };
         let durability = match self.durability {

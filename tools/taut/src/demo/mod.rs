@@ -78,7 +78,7 @@ pub fn run(network: &Network, arguments: &DemoArguments) -> Result<End, Failure>
 
 /// Nothing is lost, however fast the other side is.
 fn qos() -> Qos {
-    Qos::default().max_blocking_time(std::time::Duration::from_millis(200)).keep_all()
+    Qos::default().reliable().max_blocking_time(std::time::Duration::from_millis(200)).keep_all()
 }
 
 fn named(mut config: Config, name: &str) -> Config {
