@@ -133,7 +133,7 @@ pub struct ReaderCache {
     pub(crate) unheard: Unheard,
     pub(crate) separation: Separation,
     pub(crate) lifecycle: ReaderDataLifecycle,
-    /// KEEP_LAST's depth.
+    /// KEEP_LAST's depth, as far as `max_samples` lets it be reached.
     pub(crate) depth: Option<usize>,
     pub(crate) max_samples: usize,
     max_samples_per_instance: usize,
@@ -166,9 +166,11 @@ impl ReaderCache {
             limit(limits.max_samples).unwrap_or(default_max),
             limit(limits.max_samples_per_instance).unwrap_or(usize::MAX),
         );
+        // DCPS 1.4 §2.2.3.18: the newest take the place of the oldest, at whichever limit is reached first.
+        let depth = depth.map(|depth| depth.min(max_samples));
         let mut cache = ReaderCache {
             fresh: Fresh::default(),
-            most_fresh: depth.unwrap_or(usize::MAX).min(max_samples).min(max_samples_per_instance),
+            most_fresh: depth.unwrap_or(max_samples).min(max_samples_per_instance),
             passes: false,
             hands_on: false,
             noted: false,

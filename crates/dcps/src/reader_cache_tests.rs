@@ -120,6 +120,25 @@ fn a_full_keep_last_cache_reuses_its_places() {
 }
 
 #[test]
+fn keep_last_above_max_samples_keeps_as_many_of_the_newest_as_may_be() {
+    let limits = ResourceLimits { max_samples: Some(5), ..ResourceLimits::default() };
+    let qos = DataReaderQos::default().keep_last(10).resource_limits(limits);
+    // Those that only wait to be taken, and those that were looked at.
+    for (keyed, read) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut rig = Rig { cache: ReaderCache::new(&qos, keyed), clock: 0 };
+        for number in 1..=20 {
+            assert!(rig.cache.has_room(handle(1)));
+            let wanted = if number <= 5 { Insert::Stored } else { Insert::Replaced };
+            assert_eq!(rig.write(1, 1), wanted, "{number}, keyed: {keyed}");
+            if read {
+                rig.read();
+            }
+        }
+        assert_eq!(numbers(&rig.take()), [16, 17, 18, 19, 20]);
+    }
+}
+
+#[test]
 fn keep_all_refuses_at_its_limits_and_keeps_what_it_has() {
     let limits = |samples, instances, each| {
         let qos = keep_all().resource_limits(ResourceLimits {
