@@ -159,7 +159,7 @@ pub struct HistoryCache {
     keyed: bool,
     /// Are the changes of each instance counted?
     counted: bool,
-    /// Where max_samples bounds all instances together.
+    /// Where instances that have ended go, and max_samples may bound all together.
     spare: Option<Spare>,
 }
 

@@ -70,3 +70,63 @@ fn by_shared_memory() {
 fn by_the_network() {
     has_history_first(62, false, true);
 }
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final)]
+struct Job {
+    #[dds(key)]
+    id: u32,
+    done: u32,
+}
+
+/// A writer that lives long names what there is by ever new keys.
+fn gets_nothing_of_instances_that_have_ended(domain_id: u32, local: bool, apart: bool, early: bool) {
+    let config = Config { domain_id, interfaces: vec!["lo".into()], local, ..Config::default() };
+    let open = || DomainParticipant::with_config(&config).unwrap();
+    let out = open();
+    let other = apart.then(open);
+    let topic = other.as_ref().unwrap_or(&out).topic::<Job>("Jobs").unwrap();
+    let durable = Qos::default().reliable().transient_local();
+    let writer = out.topic::<Job>("Jobs").unwrap().writer(durable.clone().keep_last(1)).unwrap();
+    let has_all = early.then(|| topic.reader(durable.clone().keep_last(1)).unwrap());
+    if let Some(reader) = &has_all {
+        writer.wait_matched(SOON).unwrap();
+        reader.wait_matched(SOON).unwrap();
+    }
+    for id in 1..=1_000 {
+        writer.write(&Job { id, done: 0 }).unwrap();
+        writer.unregister_instance(&Job { id, done: 0 }).unwrap();
+    }
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    let live = Job { id: 0, done: 50 };
+    writer.write(&live).unwrap();
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    let late = topic.reader(durable.keep_all()).unwrap();
+    late.wait(SOON).unwrap();
+    // It would come last of all.
+    let first = late.take_next().unwrap().unwrap();
+    let case = format!("local: {local}, apart: {apart}, early: {early}");
+    assert_eq!(first.data.as_ref(), Some(&live), "{case}: {:?} comes first", first.info);
+    assert_eq!(late.take().unwrap().len(), 0, "{case}");
+    let Some(reader) = has_all else { return };
+    let ends = reader.take().unwrap().iter().filter(|sample| !sample.info.valid_data).count();
+    assert_eq!(ends, 1_000, "{case}: who was there has heard of each");
+}
+
+#[test]
+fn what_has_ended_is_not_told_within_a_participant() {
+    gets_nothing_of_instances_that_have_ended(63, true, false, false);
+    gets_nothing_of_instances_that_have_ended(63, true, false, true);
+}
+
+#[test]
+fn what_has_ended_is_not_told_by_shared_memory() {
+    gets_nothing_of_instances_that_have_ended(64, true, true, false);
+    gets_nothing_of_instances_that_have_ended(64, true, true, true);
+}
+
+#[test]
+fn what_has_ended_is_not_told_by_the_network() {
+    gets_nothing_of_instances_that_have_ended(65, false, true, false);
+    gets_nothing_of_instances_that_have_ended(65, false, true, true);
+}

@@ -1,6 +1,7 @@
-//! What a KEEP_LAST history gives up for others' sake at RESOURCE_LIMITS max_samples. DCPS 1.4 §2.2.2.4.2.11, §2.2.3.19.
+//! What a KEEP_LAST history that late joiners get gives up: instances that its writer has unregistered, once all have heard
+//! so, and more for others' sake at RESOURCE_LIMITS max_samples. DCPS 1.4 §2.2.2.4.2.7, §2.2.2.4.2.11, §2.2.3.19.
 //!
-//! Any instance gives its older changes, as long as one remains for it; one that the writer has unregistered gives all.
+//! At max_samples any instance gives its older changes, as long as one remains for it; one that is unregistered gives all.
 //! What is given up goes as what KEEP_LAST no longer keeps does: it may have to be sent first, and counts no more. Must
 //! never give up the last change of an instance that its writer has not unregistered, nor that it has before all have
 //! heard so.
@@ -10,14 +11,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use taut_base::{InstanceHandle, SequenceNumber};
 
 use super::{ChangeKind, HistoryCache};
+use crate::limits;
 
-/// The changes that may be given up, with their instances, and how many are kept. *Cost*: O(log n) for each change.
+/// The changes that may be given up, with their instances, and how many are kept. *Cost*: O(log n) for each change; without
+/// max_samples O(1), but O(log n) for one that ends an instance.
 pub(super) struct Spare {
-    /// RESOURCE_LIMITS max_samples.
+    /// RESOURCE_LIMITS max_samples; `usize::MAX` if there is none.
     most: usize,
     /// Changes that are held and not only to be sent.
     kept: usize,
-    /// Those that another one of their instance follows.
+    /// Those that another one of their instance follows, where there is a limit.
     older: BTreeMap<SequenceNumber, InstanceHandle>,
     /// Those by which the writer unregistered their instance, and that none follows.
     ended: BTreeMap<SequenceNumber, InstanceHandle>,
@@ -38,7 +41,9 @@ impl Spare {
         self.kept = self.kept.saturating_add(1);
         if let Some(before) = before {
             self.ended.remove(&before);
-            self.older.insert(before, instance);
+            if self.most < usize::MAX {
+                self.older.insert(before, instance);
+            }
         }
         if kind.unregisters() {
             self.ended.insert(number, instance);
@@ -51,15 +56,37 @@ impl Spare {
         self.older.remove(&number);
         self.ended.remove(&number);
     }
+
+    /// The instance whose end came first, if all that have what is up to `acked` have heard it.
+    fn heard(&self, acked: SequenceNumber) -> Option<InstanceHandle> {
+        self.ended.first_key_value().filter(|(end, _)| **end <= acked).map(|(_, of)| *of)
+    }
 }
 
 impl HistoryCache {
-    /// From now on, before its first change, a KEEP_LAST history keeps at most so many changes.
+    /// From now on, before its first change, a KEEP_LAST history keeps at most so many changes, and forgets what has ended.
     pub(crate) fn limit(&mut self, max_samples: usize) {
         self.depth = self.depth.map(|depth| depth.min(max_samples));
         if self.counted {
             let (older, ended, owed) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
             self.spare = Some(Spare { most: max_samples, kept: 0, older, ended, owed });
+        }
+    }
+
+    /// Has an instance ended that is still held, and has who has all up to `acked` heard so?
+    #[inline]
+    pub(crate) fn has_ended(&self, acked: SequenceNumber) -> bool {
+        self.spare.as_ref().is_some_and(|spare| spare.heard(acked).is_some())
+    }
+
+    /// All have heard what is up to `acked`: instances that have ended by then are gone. Of all their changes it drops no more
+    /// than [`limits::FORGOTTEN`], and what is more the next time. *Cost*: O(log n) for each of them.
+    #[cold]
+    pub(crate) fn forget_ended(&mut self, acked: SequenceNumber) {
+        for _ in 0..limits::FORGOTTEN {
+            // The end is the last of its instance.
+            let Some(ended) = self.spare.as_ref().and_then(|spare| spare.heard(acked)) else { break };
+            self.give_up_first_of(ended, acked);
         }
     }
 
@@ -114,7 +141,7 @@ impl HistoryCache {
         let Some(numbers) = self.instances.get_mut(&instance) else { return false };
         let Some(first) = numbers.pop_front() else { return false };
         if numbers.is_empty() {
-            self.instances.remove(&instance);
+            self.unused.extend(self.instances.remove(&instance));
         }
         match self.spare.as_mut().filter(|spare| first > acked && spare.ended.contains_key(&first)) {
             Some(spare) => _ = spare.owed.insert(first),
@@ -250,6 +277,11 @@ mod tests {
                 {
                     rig.cache.remove(first);
                     newest.retain(|_, (number, _)| *number != first.0);
+                }
+                if rng.chance(50) {
+                    rig.cache.forget_ended(rig.acked);
+                    rig.cache.evict(ALL);
+                    assert!(!rig.cache.has_ended(rig.acked));
                 }
                 let held = rig.numbers();
                 let Some(spare) = &rig.cache.spare else { panic!("it has no limit") };

@@ -69,10 +69,14 @@ impl Writer {
         }
     }
 
-    /// All is acknowledged: a volatile history goes, as far as it goes in one step. Is some left?
+    /// All is acknowledged: a volatile history goes, and of a durable one what has ended, as far as it goes in one step. Is some
+    /// left?
     pub(super) fn forgets_more(&mut self) -> bool {
         self.forget_acknowledged();
-        !self.durable && self.history.first().is_some_and(|first| first <= self.sent)
+        if self.durable {
+            return self.forgets_more_ended();
+        }
+        self.history.first().is_some_and(|first| first <= self.sent)
     }
 
     /// Does a write wait for room that a reader could make who has said nothing since then? Only so often.
@@ -236,25 +240,42 @@ impl Writer {
 mod tests {
     use super::*;
     use crate::WriterIndex;
+    use crate::history_cache::ChangeKind;
     use crate::message::{Message, Tx};
     use crate::writer::{MulticastChoice, change};
     use taut_base::{EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumberSet, VendorId};
     use taut_port::Loopback;
-    use taut_qos::{EndpointQos, History, ReliabilityKind};
+    use taut_qos::{DurabilityKind, EndpointQos, History, ReliabilityKind};
     use taut_wire::Header;
 
     /// A reader that was stopped comes back, and the writer writes nothing more.
     #[test]
     fn a_deep_history_that_is_acknowledged_at_once_goes_step_by_step() {
-        let guid = Guid::new(GuidPrefix([1; 12]), EntityId::user(1, true, false));
-        let mut qos = EndpointQos::default_writer();
+        let of_one = |_| change();
+        goes_step_by_step(DurabilityKind::Volatile, History::KeepLast(1_000_000), of_one);
+    }
+
+    #[test]
+    fn so_do_the_instances_that_have_ended() {
+        let ends = |n: u32| {
+            let (kind, mut instance) = (ChangeKind::NotAliveUnregistered, [0; 16]);
+            instance[..4].copy_from_slice(&n.to_ne_bytes());
+            NewChange { kind, instance: InstanceHandle(instance), ..change() }
+        };
+        goes_step_by_step(DurabilityKind::TransientLocal, History::KeepLast(1), ends);
+    }
+
+    fn goes_step_by_step(durability: DurabilityKind, history: History, changes: impl Fn(u32) -> NewChange) {
+        let keyed = durability != DurabilityKind::Volatile;
+        let guid = Guid::new(GuidPrefix([1; 12]), EntityId::user(1, true, keyed));
+        let mut qos = EndpointQos { durability, ..EndpointQos::default_writer() };
         qos.reliability.kind = ReliabilityKind::Reliable;
-        let deep = History::KeepLast(1_000_000);
-        let mut writer = Writer::new(guid, WriterIndex(0), &qos, deep, None, MulticastChoice::Auto);
-        let reader = Guid::new(GuidPrefix([2; 12]), EntityId::user(1, false, false));
+        let mut writer = Writer::new(guid, WriterIndex(0), &qos, history, None, MulticastChoice::Auto);
+        writer.limit_samples();
+        let reader = Guid::new(GuidPrefix([2; 12]), EntityId::user(1, false, keyed));
         writer.match_reader(ReaderProxy::new(reader, true, vec![Locator::INVALID], Vec::new()), false);
         let count = 5 * limits::FORGOTTEN + 7;
-        (0..count).for_each(|_| _ = writer.write(Time(0), &mut change()).unwrap());
+        (0..count as u32).for_each(|n| _ = writer.write(Time(0), &mut changes(n)).unwrap());
         let (version, vendor) = (ProtocolVersion::RTPS_2_5, VendorId::UNKNOWN);
         let mut message = Message::new(Header { version, vendor, prefix: guid.prefix });
         writer.push(&mut Tx::new(Time(0), &mut Loopback::new(), &mut message, usize::MAX));

@@ -1,10 +1,10 @@
-//! How many samples a writer holds of an instance, and with KEEP_LAST of all. DCPS 1.4 §2.2.2.4.2.11, §2.2.3.19.
+//! How many samples a writer holds of an instance, and with KEEP_LAST of all. DCPS 1.4 §2.2.2.4.2.7, §2.2.2.4.2.11, §2.2.3.19.
 //!
 //! Where all are of one instance, or none is older than KEEP_ALL lets it be, the number of all tells.
 
-use taut_base::InstanceHandle;
+use taut_base::{InstanceHandle, SequenceNumber};
 
-use super::{NewChange, Writer};
+use super::{NewChange, Owed, Writer};
 use crate::history_cache::ChangeKind;
 
 impl Writer {
@@ -18,13 +18,36 @@ impl Writer {
         }
     }
 
-    /// RESOURCE_LIMITS max_samples of a durable KEEP_LAST writer, before its first change. What a volatile one holds its
-    /// readers are about to acknowledge, and they stop no KEEP_LAST writer.
+    /// What a durable KEEP_LAST writer holds, before its first change: RESOURCE_LIMITS max_samples, and nothing of instances
+    /// that have ended. What a volatile one holds its readers are about to acknowledge, and they stop no KEEP_LAST writer.
     pub(crate) fn limit_samples(&mut self) {
-        if !self.keep_all && self.durable && self.max_samples != usize::MAX {
-            self.counts_instances = self.guid.entity.is_keyed();
+        if !self.keep_all && self.durable {
+            self.counts_instances = self.guid.entity.is_keyed() && self.max_samples != usize::MAX;
             self.history.limit(self.max_samples);
         }
+    }
+
+    /// Instances that have ended go, once all have been told who are matched.
+    #[cold]
+    pub(super) fn forget_ended(&mut self) {
+        self.history.forget_ended(self.told());
+        self.history.evict(self.sent);
+    }
+
+    /// Are there any left that may go?
+    #[cold]
+    pub(super) fn forgets_more_ended(&self) -> bool {
+        self.history.has_ended(self.told())
+    }
+
+    /// Up to where all have been told: also those that acknowledge nothing, and are only sent what there is.
+    fn told(&self) -> SequenceNumber {
+        let owed = self.proxies.values().filter_map(|proxy| match proxy.owed {
+            Owed::Replay(from, _) => Some(from.prev()),
+            _ => None,
+        });
+        let local = self.local.iter().map(|local| local.delivered);
+        owed.chain(local).fold(self.acked_by_all().min(self.sent), SequenceNumber::min)
     }
 
     /// Is there room for one more sample of its instance? That one ends is always told.
@@ -57,5 +80,123 @@ impl Writer {
         let is_full = || self.held() >= self.max_samples;
         let is_full_of_it = || new.kind == ChangeKind::Alive && !self.has_room_for(new.instance);
         keeps_for_good && (is_full() || is_full_of_it())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Message, Tx};
+    use crate::writer::{MulticastChoice, ReaderProxy, change};
+    use crate::{ReaderIndex, WriterIndex};
+    use taut_base::{
+        EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumberSet, Time, VendorId,
+    };
+    use taut_port::Loopback;
+    use taut_qos::{DurabilityKind, EndpointQos, History};
+    use taut_wire::Header;
+
+    const ENDS: ChangeKind = ChangeKind::NotAliveDisposedUnregistered;
+
+    fn reader(n: u8) -> Guid {
+        Guid::new(GuidPrefix([n; 12]), EntityId::user(1, false, true))
+    }
+
+    /// A TRANSIENT_LOCAL writer of KEEP_LAST 2 with reliable readers that want no history.
+    fn writer(readers: &[u8]) -> Writer {
+        let guid = Guid::new(GuidPrefix([9; 12]), EntityId::user(1, true, true));
+        let qos = EndpointQos { durability: DurabilityKind::TransientLocal, ..EndpointQos::default_writer() };
+        let (history, auto) = (History::KeepLast(2), MulticastChoice::Auto);
+        let mut writer = Writer::new(guid, WriterIndex(0), &qos, history, None, auto);
+        writer.limit_samples();
+        for n in readers {
+            let proxy = ReaderProxy::new(reader(*n), true, vec![Locator::INVALID], Vec::new());
+            writer.match_reader(proxy, false);
+        }
+        writer
+    }
+
+    fn write(writer: &mut Writer, instance: u8, kind: ChangeKind) {
+        let mut new = NewChange { kind, instance: InstanceHandle([instance; 16]), ..change() };
+        writer.write(Time(0), &mut new).unwrap();
+    }
+
+    fn push(writer: &mut Writer) {
+        let (version, vendor) = (ProtocolVersion::RTPS_2_5, VendorId::UNKNOWN);
+        let mut message = Message::new(Header { version, vendor, prefix: writer.guid.prefix });
+        writer.push(&mut Tx::new(Time(0), &mut Loopback::new(), &mut message, usize::MAX));
+    }
+
+    fn acknowledge(writer: &mut Writer, n: u8, through: i64, count: i32) {
+        let set = SequenceNumberSet::new(SequenceNumber(through + 1));
+        writer.on_acknack(Time(0), reader(n), &set, count, true);
+    }
+
+    fn held(writer: &Writer) -> Vec<i64> {
+        writer.history.from(SequenceNumber::ZERO).map(|change| change.sequence_number.0).collect()
+    }
+
+    #[test]
+    fn what_has_ended_goes_once_all_have_acknowledged_it() {
+        let mut writer = writer(&[1, 2]);
+        for (instance, kind) in [
+            (1, ChangeKind::Alive),
+            (2, ChangeKind::Alive),
+            (1, ENDS),
+            (3, ENDS),
+            (3, ChangeKind::Alive),
+            (4, ChangeKind::NotAliveDisposed),
+            (5, ChangeKind::Alive),
+            (5, ChangeKind::NotAliveUnregistered),
+        ] {
+            write(&mut writer, instance, kind);
+        }
+        push(&mut writer);
+        let all: Vec<_> = (1..=8).collect();
+        acknowledge(&mut writer, 1, 8, 1);
+        assert_eq!(held(&writer), all, "the other one has nothing");
+        acknowledge(&mut writer, 2, 2, 1);
+        assert_eq!(held(&writer), all, "it does not know of the end");
+        acknowledge(&mut writer, 2, 3, 2);
+        assert_eq!(held(&writer), [2, 4, 5, 6, 7, 8]);
+        writer.unmatch_reader(reader(2));
+        assert_eq!(held(&writer), [2, 4, 5, 6], "one is written again, and one may be");
+    }
+
+    #[test]
+    fn nobody_has_to_hear_it_where_nobody_is() {
+        let mut writer = writer(&[]);
+        for n in 0..100 {
+            write(&mut writer, n, ChangeKind::Alive);
+            write(&mut writer, n, ENDS);
+        }
+        write(&mut writer, 200, ChangeKind::Alive);
+        assert_eq!(held(&writer), [201]);
+    }
+
+    #[test]
+    fn who_acknowledges_nothing_is_told_of_it_first() {
+        let mut writer = writer(&[1]);
+        writer.match_local(ReaderIndex(0), false, false);
+        write(&mut writer, 1, ChangeKind::Alive);
+        write(&mut writer, 1, ENDS);
+        push(&mut writer);
+        acknowledge(&mut writer, 1, 2, 1);
+        assert_eq!(held(&writer), [1, 2]);
+        assert!(!writer.forgets_more(), "that is nothing to come back for");
+        writer.local[0].delivered = SequenceNumber(2);
+        writer.after_delivery();
+        assert!(held(&writer).is_empty());
+
+        write(&mut writer, 2, ChangeKind::Alive);
+        write(&mut writer, 2, ENDS);
+        push(&mut writer);
+        writer.local[0].delivered = SequenceNumber(4);
+        let late = ReaderProxy::new(reader(2), false, vec![Locator::INVALID], Vec::new());
+        writer.match_reader(late, true);
+        acknowledge(&mut writer, 1, 4, 2);
+        assert_eq!(held(&writer), [3, 4], "it is still to be sent them");
+        writer.unmatch_reader(reader(2));
+        assert!(held(&writer).is_empty());
     }
 }

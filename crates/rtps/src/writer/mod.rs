@@ -401,6 +401,10 @@ impl Writer {
             self.note_gone(now);
         }
         self.skip_lane();
+        if self.route.is_empty() && self.history.has_ended(self.last) {
+            // No datagram is to leave, behind which that would go.
+            self.forget_acknowledged();
+        }
         self.update_link();
         Ok(self.last)
     }
@@ -686,6 +690,9 @@ impl Writer {
         } else {
             if self.expired > SequenceNumber::ZERO {
                 self.forget_ends(acked);
+            }
+            if self.history.has_ended(acked) {
+                self.forget_ended();
             }
             if self.proxies.has_joiners {
                 arrived = self.settle_joiners().min(self.sent);
