@@ -10,12 +10,13 @@ use std::ops::{Deref, DerefMut};
 
 use taut_base::{Error, InstanceHandle, Result, Timestamp};
 use taut_cdr::{DdsType, Encapsulation, Endian, Extensibility, Plain, bytemuck};
-use taut_dcps::{SampleInfo, Taken};
+use taut_dcps::{PayloadKind, SampleInfo, Taken};
 use taut_exec::{Memory, Moment, check_size};
 use taut_mem::lane::Short;
 
 use crate::erase::refused;
 use crate::instances::Named;
+use crate::reader::decode_key;
 use crate::untyped_reader::{UntypedReader, warn_of_other_type};
 use crate::{DataReader, DataWriter};
 
@@ -372,8 +373,8 @@ pub struct View<T: Plain> {
 }
 
 enum Data<T> {
-    /// The sample only tells that the state of its instance has changed.
-    None,
+    /// The sample only tells that the state of its instance has changed: what is known of that.
+    None(taut_mem::lane::Payload, PayloadKind),
     /// As the writer wrote it.
     InPlace(taut_mem::lane::Payload),
     /// Its bytes were not as they lie in memory here.
@@ -384,16 +385,24 @@ impl<T: DdsType + Plain> View<T> {
     /// The data; `None` if the sample only tells that the state of its instance has changed.
     pub fn data(&self) -> Option<&T> {
         match &self.data {
-            Data::None => None,
+            Data::None(..) => None,
             Data::InPlace(payload) => taut_cdr::view(payload).ok(),
             Data::Decoded(value) => Some(value),
+        }
+    }
+
+    /// The key of the instance if the sample has no data, and if it is known: other members have their initial values.
+    pub fn key(&self) -> Option<T> {
+        match &self.data {
+            Data::None(payload, kind) => decode_key(payload, *kind),
+            _ => None,
         }
     }
 
     fn of(mut taken: Taken<'_>) -> Option<View<T>> {
         let info = *taken.info;
         let data = if !info.valid_data {
-            Data::None
+            Data::None(taken.payload.take(), taken.payload_kind)
         } else if taut_cdr::view::<T>(&taken.payload).is_ok() {
             Data::InPlace(taken.payload.take())
         } else {
@@ -404,7 +413,8 @@ impl<T: DdsType + Plain> View<T> {
 }
 
 impl<T: DdsType + Plain> DataReader<T> {
-    /// Takes the next sample that was not read before, to look at it in place.
+    /// Takes the next sample that was not read before, to look at it in place. Of one without data [`View::key`] tells which
+    /// instance has ended.
     ///
     /// *Cost*: no copy and no allocation for what came from this machine or in this machine's byte order;
     /// one of each otherwise.

@@ -59,7 +59,7 @@ fn decode_into<T: DdsType>(
 
 /// The key that an instance is known by, if more is known of it than a hash.
 #[inline(never)]
-fn decode_key<T: DdsType>(payload: &[u8], kind: PayloadKind) -> Option<T> {
+pub(crate) fn decode_key<T: DdsType>(payload: &[u8], kind: PayloadKind) -> Option<T> {
     match kind {
         PayloadKind::Key => taut_cdr::from_key_payload(payload).ok(),
         // Whatever else its instance was first written with.
@@ -108,14 +108,62 @@ impl<T: DdsType> DataReader<T> {
     }
 
     /// Takes the next sample that was not read before into a value, whose strings and sequences keep their memory. It keeps what it has
-    /// if the sample has no data. Of one that is none of the type, which is passed over, parts may be left in it.
+    /// if the sample has no data: which instance has ended then [`DataReader::take_into_or_key`] tells. Of one that is none of the
+    /// type, which is passed over, parts may be left in it.
     ///
     /// *Cost*: one copy; allocates for what has grown only.
     pub fn take_into(&self, into: &mut T) -> Result<Option<SampleInfo>> {
+        self.take_into_or_end(into, |_, _| ())
+    }
+
+    /// [`DataReader::take_into`], and of a sample without data `key` becomes the key of the instance, if it is known: other members
+    /// have their initial values. It becomes `None` otherwise.
+    ///
+    /// ```
+    /// # use taut::{Config, DdsType, DomainParticipant, Duration, Qos};
+    /// # #[derive(DdsType, Default, PartialEq, Debug)]
+    /// # #[dds(final)]
+    /// # struct Room { #[dds(key)] number: u32, celsius: f32 }
+    /// # fn main() -> taut::Result<()> {
+    /// # let config = Config { domain_id: 85, interfaces: vec!["lo".into()], ..Config::default() };
+    /// # let topic = DomainParticipant::with_config(&config)?.topic::<Room>("Rooms")?;
+    /// # let (writer, reader) = (topic.writer(Qos::default().reliable())?, topic.reader(Qos::default().reliable())?);
+    /// let (mut room, mut key) = (Room::default(), None);
+    /// writer.write(&Room { number: 7, celsius: 21.5 })?;
+    /// reader.wait(Duration::from_secs(1))?;
+    /// reader.take_into_or_key(&mut room, &mut key)?.unwrap();
+    /// assert_eq!((&room, &key), (&Room { number: 7, celsius: 21.5 }, &None));
+    /// writer.dispose(&room)?;
+    /// reader.wait(Duration::from_secs(1))?;
+    /// let info = reader.take_into_or_key(&mut room, &mut key)?.unwrap();
+    /// assert!(!info.valid_data);
+    /// assert_eq!(key, Some(Room { number: 7, celsius: 0.0 }));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// *Cost*: as of that; of a key one copy more, and an allocation for each string or sequence in it.
+    pub fn take_into_or_key(&self, into: &mut T, key: &mut Option<T>) -> Result<Option<SampleInfo>> {
+        *key = None;
+        self.take_into_or_end(into, |payload, kind| *key = decode_key(payload, kind))
+    }
+
+    /// `end` is given what is known of the instance by a sample without data.
+    #[inline]
+    fn take_into_or_end(
+        &self,
+        into: &mut T,
+        mut end: impl FnMut(&[u8], PayloadKind),
+    ) -> Result<Option<SampleInfo>> {
         let (UntypedReader { executor, door, .. }, mut taken) = (&self.untyped, None);
         executor.may_use()?;
-        untyped_reader::take_next(executor, (door, 0), T::TYPE_NAME, &mut |payload, _, info| {
-            let decoded = !info.valid_data || payload.decode_into(into).is_ok();
+        untyped_reader::take_next(executor, (door, 0), T::TYPE_NAME, &mut |payload, kind, info| {
+            let decoded = if info.valid_data {
+                payload.decode_into(into).is_ok()
+            } else {
+                end(&payload, kind);
+                true
+            };
             taken = decoded.then_some(*info);
             decoded
         });

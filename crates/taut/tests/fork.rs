@@ -120,6 +120,7 @@ fn goes_on(domain_id: u32, local: bool) {
             ("try_write", is_told(writer.try_write(&note(8)))),
             ("take_next", is_told(reader.take_next())),
             ("take_into", is_told(reader.take_into(&mut note(9)))),
+            ("take_into_or_key", is_told(reader.take_into_or_key(&mut note(9), &mut None))),
             ("take", is_told(reader.take())),
             ("read", is_told(reader.read())),
             ("wait", is_told(reader.wait(FOR_EVER))),

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use taut::{
     Config, DataReader, DataRepresentationId, DataWriter, DdsType, DomainParticipant, Duration,
-    InstanceHandle, InstanceState, LivelinessKind, Qos, SamplePath, Selection, qos::TopicQos,
+    InstanceHandle, InstanceState, LivelinessKind, Qos, SamplePath, Selection, cdr::bytemuck, qos::TopicQos,
 };
 
 const SOON: Duration = Duration::from_secs(20);
@@ -298,5 +298,48 @@ fn a_sample_whose_key_cannot_be_read_is_lost() {
         assert_eq!(reader.take_next().unwrap().unwrap().data, Some(track));
         let status = reader.sample_lost_status();
         assert_eq!((status.total_count, status.total_count_change), (1, 0), "local: {local}");
+    }
+}
+
+#[derive(DdsType, Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[bytemuck(crate = "taut::cdr::bytemuck")]
+#[dds(final, plain)]
+#[repr(C)]
+struct Room {
+    #[dds(key)]
+    id: u32,
+    celsius: f32,
+}
+
+/// The reader forgets the instance with the sample that tells of its end: only that can say which it was.
+#[test]
+fn who_takes_into_a_value_or_a_view_is_told_which_instance_has_ended() {
+    for (domain_id, local) in [(86, true), (87, false)] {
+        let config = Config { domain_id, interfaces: vec!["lo".into()], local, ..Config::default() };
+        let open = || DomainParticipant::with_config(&config).unwrap();
+        let (out, inward) = (open(), open());
+        let (from, to) = (out.topic::<Room>("Rooms").unwrap(), inward.topic::<Room>("Rooms").unwrap());
+        let qos = || Qos::default().reliable().keep_all();
+        let (writer, by_value) = (from.writer(qos()).unwrap(), to.reader(qos()).unwrap());
+        let by_view = to.reader(qos()).unwrap();
+        writer.wait_matched_count(2, SOON).unwrap();
+        [&by_value, &by_view].iter().for_each(|reader| reader.wait_matched(SOON).unwrap());
+        let rooms = [1, 2].map(|id| Room { id, celsius: 20.5 });
+        rooms.iter().for_each(|room| writer.write(room).unwrap());
+        let (mut room, mut key) = (Room { id: 0, celsius: 0.0 }, Some(rooms[0]));
+        for written in rooms {
+            [&by_value, &by_view].iter().for_each(|reader| reader.wait(SOON).unwrap());
+            by_value.take_into_or_key(&mut room, &mut key).unwrap().unwrap();
+            assert_eq!((room, key), (written, None));
+            let view = by_view.take_view().unwrap().unwrap();
+            assert_eq!((view.data(), view.key()), (Some(&written), None));
+        }
+        writer.unregister_instance(&rooms[0]).unwrap();
+        [&by_value, &by_view].iter().for_each(|reader| reader.wait(SOON).unwrap());
+        let info = by_value.take_into_or_key(&mut room, &mut key).unwrap().unwrap();
+        let ended = Some(Room { id: 1, celsius: 0.0 });
+        assert_eq!((info.valid_data, key, room), (false, ended, rooms[1]), "local: {local}");
+        let view = by_view.take_view().unwrap().unwrap();
+        assert_eq!((view.info.valid_data, view.data(), view.key()), (false, None, ended), "local: {local}");
     }
 }
