@@ -17,17 +17,16 @@ impl Tx<'_> {
     /// A piece of work begins: what is owed to single ones may go behind what was left.
     #[inline]
     pub(crate) fn begin_piece(&mut self, work: Work, schedule: &Schedule) {
-        let is_for_one = matches!(work, Work::Acks(_) | Work::Repair(_));
-        if !is_for_one {
-            self.send_left();
+        match work {
+            Work::Acks(_) | Work::Repair(_) => self.is_followed = schedule.has(TxClass::Repair),
+            _ => self.send_left(),
         }
-        self.is_followed = is_for_one && schedule.has(TxClass::Repair);
     }
 
     /// What follows goes to these addresses: behind what was left for them, if that was for the same ones.
     #[inline]
     pub(crate) fn join(&mut self, to: &[Locator]) {
-        if !self.message.left_for.is_empty() && self.message.left_for != to {
+        if self.is_left && self.message.left_for != to {
             self.flush_left();
         }
     }
@@ -45,6 +44,7 @@ impl Tx<'_> {
 
     #[inline(never)]
     fn note_left(&mut self, to: &[Locator]) {
+        self.is_left = true;
         let left_for = &mut self.message.left_for;
         if left_for != to {
             left_for.clear();
@@ -55,17 +55,17 @@ impl Tx<'_> {
     /// Sends what was left.
     #[inline]
     pub(crate) fn send_left(&mut self) {
-        if !self.message.left_for.is_empty() {
+        if self.is_left {
             self.flush_left();
         }
     }
 
     #[inline(never)]
     fn flush_left(&mut self) {
-        let mut to = std::mem::take(&mut self.message.left_for);
+        self.is_left = false;
+        let to = std::mem::take(&mut self.message.left_for);
         self.flush(&to);
         // The next one needs no memory of its own.
-        to.clear();
         self.message.left_for = to;
     }
 }

@@ -463,6 +463,8 @@ pub struct Tx<'a> {
     pub calls: usize,
     /// Another writer's changes for the same destinations follow in the same message, or what other endpoints owe single ones may.
     pub is_followed: bool,
+    /// The message has something that was [left](Tx::leave) for more.
+    pub(crate) is_left: bool,
     /// How much may go to each destination in a second, if that is bounded.
     pub flow: Option<&'a mut Flow>,
     /// What is sent now counts there.
@@ -484,6 +486,7 @@ impl<'a> Tx<'a> {
             sent: 0,
             calls: 0,
             is_followed: false,
+            is_left: false,
             flow: None,
             pays: false,
             waits: false,

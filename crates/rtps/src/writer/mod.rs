@@ -397,23 +397,25 @@ impl Writer {
         if !self.kept.is_empty() {
             self.part_ways(now);
         }
-        if self.guid.entity.is_builtin() && new.kind == ChangeKind::NotAliveDisposedUnregistered {
-            self.note_gone(now);
-        }
         self.skip_lane();
-        if self.route.is_empty() && self.history.has_ended(self.last) {
-            // No datagram is to leave, behind which that would go.
-            self.forget_acknowledged();
+        if new.kind != ChangeKind::Alive {
+            self.note_end(now, new.kind);
         }
         self.update_link();
         Ok(self.last)
     }
 
-    /// The last change tells that an endpoint is gone.
+    /// The last change tells that an instance has ended; of a built-in writer, that an endpoint is gone.
     #[cold]
-    fn note_gone(&mut self, now: Time) {
-        self.gone.push_back((self.last, now));
-        self.forget_gone(now);
+    fn note_end(&mut self, now: Time, kind: ChangeKind) {
+        if self.guid.entity.is_builtin() && kind == ChangeKind::NotAliveDisposedUnregistered {
+            self.gone.push_back((self.last, now));
+            self.forget_gone(now);
+        }
+        if self.route.is_empty() && self.history.has_ended(self.last) {
+            // No datagram is to leave, behind which that would go.
+            self.forget_acknowledged();
+        }
     }
 
     /// A reader of another participant has matched. `durable_reader`: it wants the history. It is sent nothing of
