@@ -181,49 +181,6 @@ fn a_count_far_ahead_silences_no_writer_for_good() {
     goes_on_to_write(&mut pair);
 }
 
-/// Numbers far ahead, which somebody has made up: what is written is not taken for what has come long ago.
-#[test]
-fn a_number_far_ahead_silences_no_writer_for_good() {
-    let far = SequenceNumber(1 << 40);
-    for by_gap in [false, true] {
-        let mut pair = with_ten_written();
-        assert_eq!(pair.take_numbers(), Vec::from_iter(1..=10));
-        let (reader_id, writer_id) = (EntityId::UNKNOWN, pair.writers[0].guid.entity);
-        forge(&mut pair, Pair::WRITER, |out| match by_gap {
-            true => {
-                let (gap_start, gap_list) = (SequenceNumber(1), SequenceNumberSet::new(far));
-                let (group_info, filtered_count) = (None, None);
-                Gap { reader_id, writer_id, gap_start, gap_list, group_info, filtered_count }
-                    .write(out, Endian::Little);
-            }
-            false => {
-                let (final_flag, liveliness_flag, group_info) = (true, false, None);
-                let (first_sn, last_sn, count) = (far, far, 500);
-                Heartbeat {
-                    reader_id,
-                    writer_id,
-                    first_sn,
-                    last_sn,
-                    count,
-                    final_flag,
-                    liveliness_flag,
-                    group_info,
-                }
-                .write(out, Endian::Little);
-            }
-        });
-        pair.run_for(Duration::from_millis(1));
-        let mut taken = Vec::new();
-        assert!(pair.run_until(Duration::from_secs(10), |pair| {
-            while pair.writers[0].written < 1_000 && pair.write(1, 10).is_ok() {}
-            taken.extend(pair.take_numbers());
-            pair.writers[0].written == 1_000 && pair.is_acknowledged(0)
-        }));
-        taken.extend(pair.take_numbers());
-        assert_eq!(taken, Vec::from_iter(11..=1_000), "all, and none twice");
-    }
-}
-
 /// The reader's side seems to forget the writer's side: how much of what it is told of its endpoints it has, in turn.
 fn forget_and_learn(pair: &mut Pair, times: i32) {
     for n in 0..2 * times {

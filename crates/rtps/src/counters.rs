@@ -66,8 +66,6 @@ counters! {
     too_many_endpoints,
     /// Events beyond the cap.
     too_many_events,
-    /// Writers of the user's that were heard anew, as they had said for a while that they have written less than was believed.
-    writers_fallen_back,
     /// ACKNACKs and GAPs whose numbers are more than one message may have.
     too_many_numbers,
 }

@@ -389,11 +389,7 @@ impl Participant {
         self.for_each_reader(writer, heartbeat.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             is_first |= !proxy.has_heard();
-            if writer.entity.is_builtin() {
-                is_anew |= proxy.has_restarted(now, heartbeat);
-            } else if proxy.has_fallen_back(now, heartbeat) {
-                bump(&mut rx.counters.writers_fallen_back);
-            }
+            is_anew |= writer.entity.is_builtin() && proxy.has_restarted(now, heartbeat);
             if shows_life(proxy, heartbeat) {
                 rx.hear(now, reader.index, proxy);
             }

@@ -2,7 +2,6 @@
 //! RTPS 2.5 §8.4.10.4 (RTPS WriterProxy), §8.4.12 (reader behaviour).
 
 mod begun;
-mod fallen;
 
 use std::collections::BTreeMap;
 
