@@ -1,5 +1,6 @@
-//! What a KEEP_LAST history that late joiners get gives up: instances that its writer has unregistered, once all have heard
-//! so, and more for others' sake at RESOURCE_LIMITS max_samples. DCPS 1.4 §2.2.2.4.2.7, §2.2.2.4.2.11, §2.2.3.19.
+//! What a KEEP_LAST history that late joiners get gives up: without RESOURCE_LIMITS max_samples instances that its writer has
+//! disposed of and unregistered, once all have heard so; with it more, for others' sake. DCPS 1.4 §2.2.2.4.2.7, §2.2.2.4.2.11,
+//! §2.2.3.5, §2.2.3.19.
 //!
 //! At max_samples any instance gives its older changes, as long as one remains for it; one that is unregistered gives all.
 //! What is given up goes as what KEEP_LAST no longer keeps does: it may have to be sent first, and counts no more. Must
@@ -22,7 +23,7 @@ pub(super) struct Spare {
     kept: usize,
     /// Those that another one of their instance follows, where there is a limit.
     older: BTreeMap<SequenceNumber, InstanceHandle>,
-    /// Those by which the writer unregistered their instance, and that none follows.
+    /// Those by which the writer unregistered their instance, without a limit after it was disposed of, and that none follows.
     ended: BTreeMap<SequenceNumber, InstanceHandle>,
     /// Of those that are given up, what not all have heard yet. It counts no more, and is no more than is kept: a
     /// reader that has missed it would know its instance as alive for good.
@@ -45,7 +46,11 @@ impl Spare {
                 self.older.insert(before, instance);
             }
         }
-        if kind.unregisters() {
+        let has_ended = match self.most {
+            usize::MAX => kind == ChangeKind::NotAliveDisposedUnregistered,
+            _ => kind.unregisters(),
+        };
+        if has_ended {
             self.ended.insert(number, instance);
         }
     }
@@ -64,7 +69,8 @@ impl Spare {
 }
 
 impl HistoryCache {
-    /// From now on, before its first change, a KEEP_LAST history keeps at most so many changes, and forgets what has ended.
+    /// From now on, before its first change, a KEEP_LAST history keeps at most so many changes; without a limit it forgets what
+    /// has ended.
     pub(crate) fn limit(&mut self, max_samples: usize) {
         self.depth = self.depth.map(|depth| depth.min(max_samples));
         if self.counted {
@@ -73,10 +79,10 @@ impl HistoryCache {
         }
     }
 
-    /// Has an instance ended that is still held, and has who has all up to `acked` heard so?
+    /// Has an instance ended that is still held and needs no room to be forgotten for, and has who has all up to `acked` heard so?
     #[inline]
     pub(crate) fn has_ended(&self, acked: SequenceNumber) -> bool {
-        self.spare.as_ref().is_some_and(|spare| spare.heard(acked).is_some())
+        self.spare.as_ref().is_some_and(|spare| spare.most == usize::MAX && spare.heard(acked).is_some())
     }
 
     /// All have heard what is up to `acked`: instances that have ended by then are gone. Of all their changes it drops no more

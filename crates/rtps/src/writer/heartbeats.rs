@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn so_do_the_instances_that_have_ended() {
         let ends = |n: u32| {
-            let (kind, mut instance) = (ChangeKind::NotAliveUnregistered, [0; 16]);
+            let (kind, mut instance) = (ChangeKind::NotAliveDisposedUnregistered, [0; 16]);
             instance[..4].copy_from_slice(&n.to_ne_bytes());
             NewChange { kind, instance: InstanceHandle(instance), ..change() }
         };

@@ -160,7 +160,11 @@ mod tests {
         acknowledge(&mut writer, 2, 3, 2);
         assert_eq!(held(&writer), [2, 4, 5, 6, 7, 8]);
         writer.unmatch_reader(reader(2));
-        assert_eq!(held(&writer), [2, 4, 5, 6], "one is written again, and one may be");
+        assert_eq!(
+            held(&writer),
+            [2, 4, 5, 6, 7, 8],
+            "one is written again, one may be, and of one the last state holds"
+        );
     }
 
     #[test]
