@@ -90,6 +90,8 @@ impl Assembly {
         if !self.agrees(info) {
             return false;
         }
+        // Whoever sends some of it has it, also if it is not what was asked for.
+        self.vain = 0;
         let mut number = info.starting_num;
         for fragment in payload.chunks(usize::from(self.fragment_size)) {
             if fragment.len() != self.fragment_len(number) {
@@ -290,6 +292,22 @@ mod tests {
             assembly.ask(Time(3), true, limits::NACK_REPEAT).is_none()
                 && assembly.finish(&mut pool()).is_some()
         );
+    }
+
+    /// A writer that is asked for all of a sample begins anew, with what has come: asked for all once more, it never gets further.
+    #[test]
+    fn who_sends_what_has_come_already_is_not_asked_in_vain() {
+        let mut assembly = new();
+        let add = |assembly: &mut Assembly| {
+            assembly.add(info(1), &nothing(), &[0; 4], &mut |bytes| Bytes::copy_from(bytes))
+        };
+        assert!(add(&mut assembly));
+        for at in 0..=i64::from(limits::VAIN_QUESTIONS) {
+            assert!(!assembly.is_in_vain());
+            assert!(assembly.ask(Time(at * limits::NACK_REPEAT.0), true, limits::NACK_REPEAT).is_some());
+        }
+        assert!(assembly.is_in_vain());
+        assert!(add(&mut assembly) && !assembly.is_in_vain());
     }
 
     #[test]
