@@ -185,9 +185,13 @@ fn heartbeats_and_repairs_of_several_writers_share_datagrams() {
         Submessage::Heartbeat(heartbeat) => Some(heartbeat.writer_id),
         _ => None,
     });
-    let (repaired, at_most) = (contents(&pair), 2 * (WRITERS * EACH).div_ceil(508));
-    assert_eq!(repaired.concat().len(), WRITERS);
-    assert!(repaired.len() + told.len() <= at_most, "{} and {} datagrams", told.len(), repaired.len());
+    let repaired = contents(&pair);
+    assert_eq!(
+        (repaired.concat().len(), told.concat().len()),
+        (WRITERS, 2 * WRITERS),
+        "asked, and told behind the repair"
+    );
+    assert!(told.len() <= 6 && repaired.len() <= 5, "{} and {} datagrams", told.len(), repaired.len());
 }
 
 /// Large samples go beside, and what is lost of shared datagrams is repaired.

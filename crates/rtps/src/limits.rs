@@ -8,9 +8,9 @@ use taut_base::Duration;
 pub const FRAGMENT_SIZE: usize = 64_000;
 /// Bytes of one RTPS message that Taut builds: the largest UDP/IPv4 payload is 65,507.
 pub const MESSAGE_SIZE: usize = 65_000;
-/// How many numbers the ACKNACKs and GAPs of a message may have, bits that are not set among them: 32 full sets. Each costs some
-/// 10 to 100 ns for each reader. Lower drops what peers indeed say, which they repeat; higher has one datagram of 65 kB, with
-/// 130,000, take many times as long as a step.
+/// How many numbers the ACKNACKs and GAPs of a message may have, bits that are not set among them: 32 full sets. Each is noted,
+/// or looked for, by itself and for each reader. Lower drops what peers indeed say, which they repeat; higher makes the step
+/// longer that handles one datagram, of which one of 65 kB has room for 130,000.
 pub const MESSAGE_NUMBERS: u32 = 8_192;
 /// Payload bytes of the smallest fragments. IPv4 gets 548 bytes through everywhere; lower would have a lie about
 /// a path make datagrams of headers.
@@ -229,9 +229,9 @@ pub const TOLD_BACK: usize = 3;
 /// table 9.14), three times the usual period of announcements. Lower forgets one that announces itself more seldom and is
 /// slow to answer; higher has somebody who makes up participants that live for ever keep this one busy for longer.
 pub const SILENT_LEASE: Duration = Duration::from_secs(100);
-/// Such a one is sent so many datagrams of discovery for each of its announcements: it is asked ever more rarely, so
-/// those of some seconds. Lower has one that is slow to answer, and announces itself seldom, find this side's endpoints later; higher has
-/// somebody who makes it up send more to an address that he chooses.
+/// Such a one is sent so many datagrams of discovery for each of its announcements: it is asked ever more rarely, so those of
+/// some seconds. Lower has one that is slow to answer, and announces itself seldom, find this side's endpoints later; higher
+/// has somebody who makes it up send more to an address that he chooses.
 pub const SILENT_ASKED: u32 = 12;
 /// A lease whose end is noticed so much later than it came has ended while nobody looked: what the peer has said meanwhile
 /// may still lie in a socket. Lower gives others their grace whose timers are late by as much as any step takes, higher

@@ -74,7 +74,7 @@ pub struct Message {
     timestamp: Option<Timestamp>,
     /// What the next change says of its way.
     stamps: Option<Stamps>,
-    /// Whom what is in it was left for, where more may follow; nobody most often.
+    /// Whom what is in it was left for, while [`Tx::is_left`] says that something may be.
     pub(crate) left_for: Vec<Locator>,
 }
 
@@ -463,7 +463,7 @@ pub struct Tx<'a> {
     pub calls: usize,
     /// Another writer's changes for the same destinations follow in the same message, or what other endpoints owe single ones may.
     pub is_followed: bool,
-    /// The message has something that was [left](Tx::leave) for more.
+    /// The message may hold what was [left](Tx::leave) for more.
     pub(crate) is_left: bool,
     /// How much may go to each destination in a second, if that is bounded.
     pub flow: Option<&'a mut Flow>,

@@ -59,8 +59,7 @@ impl Outbound<'_> {
     fn send_to(&mut self, tx: &mut Tx<'_>, prefix: GuidPrefix, turn: &mut usize) {
         let mut peer = self.database.peers.get_mut(&prefix);
         let is_newcomer = self.spdp.take_newcomer(prefix, peer.as_deref_mut());
-        let to =
-            peer.and_then(|peer| peer.may_be_sent().then_some(&peer.metatraffic[..])).unwrap_or_default();
+        let to = peer.and_then(|peer| peer.admits().then_some(&peer.metatraffic[..])).unwrap_or_default();
         if let Some(datagram) = to.iter().map(|to| tx.port.path_size(to)).min() {
             tx.message.set_limit(datagram.max(limits::DATAGRAM_MIN));
         }
@@ -84,9 +83,9 @@ impl Outbound<'_> {
 }
 
 impl Peer {
-    /// May it be sent what it is owed? Who has answered nothing may have been made up by somebody, with the address of another: it is
-    /// sent so much for each announcement, and asked again when it announces itself.
-    fn may_be_sent(&mut self) -> bool {
+    /// It is about to be sent what it is owed, which counts: may it be? Who has answered nothing may have been made up by
+    /// somebody, with the address of another: it is sent so much for each announcement, and asked again when it announces itself.
+    fn admits(&mut self) -> bool {
         if self.silent_since.is_some() {
             self.asked = self.asked.saturating_add(1);
         }

@@ -27,7 +27,7 @@ impl<'a> Source<'a> {
         Source { message, prefix, vendor, locator, for_us: true, reflected: false, timestamp: None, numbers }
     }
 
-    /// May a set with so many numbers be looked through? What is too much for one step is repeated.
+    /// May a set with so many numbers be looked through, which counts? What is too much for one step is repeated.
     #[inline]
     pub(super) fn may_name(&mut self, set: &SequenceNumberSet) -> bool {
         let cost = set.num_bits().saturating_add(1);

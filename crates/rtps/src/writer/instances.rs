@@ -148,17 +148,19 @@ mod tests {
             (4, ChangeKind::NotAliveDisposed),
             (5, ChangeKind::Alive),
             (5, ChangeKind::NotAliveUnregistered),
+            (6, ChangeKind::Alive),
+            (6, ENDS),
         ] {
             write(&mut writer, instance, kind);
         }
         push(&mut writer);
-        let all: Vec<_> = (1..=8).collect();
-        acknowledge(&mut writer, 1, 8, 1);
+        let all: Vec<_> = (1..=10).collect();
+        acknowledge(&mut writer, 1, 10, 1);
         assert_eq!(held(&writer), all, "the other one has nothing");
         acknowledge(&mut writer, 2, 2, 1);
         assert_eq!(held(&writer), all, "it does not know of the end");
         acknowledge(&mut writer, 2, 3, 2);
-        assert_eq!(held(&writer), [2, 4, 5, 6, 7, 8]);
+        assert_eq!(held(&writer), [2, 4, 5, 6, 7, 8, 9, 10]);
         writer.unmatch_reader(reader(2));
         assert_eq!(
             held(&writer),
