@@ -75,7 +75,7 @@ const REASONS: [Reason; 10] = [
         against: &["zenoh"],
         words: &["intra"],
         text: "a round trip copies a sample twice with either, at each write: by profile 55 % of Taut's time. Which of the two is \
-               ahead differs from machine to machine: in a later run Taut took 33 us for 1 MiB, Zenoh 39",
+               ahead differs with the size and the machine",
     },
     Reason {
         workload: "interference",
