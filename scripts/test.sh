@@ -146,7 +146,7 @@ while IFS='|' read -r name needs limit about command <&3; do
     summary+=$(printf '%-14s %-9s %5s s' "$name" "$result" "$seconds")$'\n'
 done 3< <(steps "${1:+all}")
 
-printf '%s\n%s' "$ends" "$summary"
+printf '\n%s%s' "$summary" "$ends"
 if [ -n "$left_out" ]; then
     printf '\nLeft out:\n%s' "$left_out"
     [ "${CI:-}" != true ] || echo "CI=true: what is left out counts as failed."

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::measure::Counts;
 use crate::report;
 
-/// How much more a path may take. Counts repeat to the instruction, but for up to 1.1 % where the clock
-/// is read, on a busy machine; the rest is room for code that moves because its neighbour changed. Higher lets a path get
+/// How much more a path may take. Counts repeat to the instruction, but for up to 0.7 % where the clock
+/// is read; the rest is room for code that moves because its neighbour changed. Higher lets a path get
 /// dearer unseen, bit by bit; lower stops changes that mean nothing.
 pub const BOUND_PERCENT: f64 = 2.0;
 /// The same with another compiler, C library or Valgrind than the baselines were made with: two releases
@@ -78,6 +78,17 @@ pub struct Row {
     pub verdict: Verdict,
 }
 
+impl Row {
+    /// How much more or less it takes.
+    pub fn change(&self) -> String {
+        match (self.baseline, self.now) {
+            // Adding 0 makes a 0 of -0.
+            (Some(old), Some(now)) => format!("{:+.1} %", ((now - old) / old * 1_000.0).round() / 10.0 + 0.0),
+            _ => "-".to_string(),
+        }
+    }
+}
+
 /// All paths in the order in which they were measured, then those that are gone.
 pub fn compare(baselines: &BTreeMap<String, f64>, now: &Counts, percent: f64) -> Vec<Row> {
     let measured = now.iter().map(|(name, count)| {
@@ -144,13 +155,8 @@ pub fn table(rows: &[Row]) -> String {
     let mut cells = vec![["instructions", "baseline", "now", "change", ""].map(str::to_string).to_vec()];
     cells.extend(rows.iter().map(|row| {
         let number = |value: Option<f64>| value.map_or("-".to_string(), grouped);
-        let change = match (row.baseline, row.now) {
-            // Adding 0 makes a 0 of -0.
-            (Some(old), Some(now)) => format!("{:+.1} %", ((now - old) / old * 1_000.0).round() / 10.0 + 0.0),
-            _ => "-".to_string(),
-        };
         let word = row.verdict.word().to_string();
-        vec![row.name.clone(), number(row.baseline), number(row.now), change, word]
+        vec![row.name.clone(), number(row.baseline), number(row.now), row.change(), word]
     }));
     report::table(&cells)
 }
