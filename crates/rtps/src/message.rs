@@ -557,6 +557,9 @@ impl<'a> Tx<'a> {
             self.sent = self.sent.saturating_add(to.len().saturating_mul(datagrams));
             self.calls = self.calls.saturating_add(to.len());
             self.budget = self.budget.saturating_sub(to.len());
+        } else if datagrams > 0 {
+            // To put it together took its time, though nobody gets it.
+            self.budget = self.budget.saturating_sub(1);
         }
         self.message.clear();
     }

@@ -4,14 +4,16 @@ use std::net::Ipv4Addr;
 use std::time::Instant;
 
 use taut_base::{
-    Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet, Time, VendorId,
+    Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Locator, SequenceNumber, SequenceNumberSet, Time,
+    VendorId,
 };
 use taut_mem::Bytes;
 use taut_port::{Frame, Loopback, Traffic};
-use taut_qos::{EndpointQos, History, LivelinessKind, ReliabilityKind};
+use taut_qos::{DurabilityKind, EndpointQos, History, LivelinessKind, ReliabilityKind};
 use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
 use taut_rtps::{
-    Config, EndpointConfig, Event, Offer, Participant, Reader, ReaderIndex, Sink, TxClass, limits,
+    ChangeKind, Config, EndpointConfig, Event, NewChange, Offer, Participant, Reader, ReaderIndex, Sink,
+    TxClass, limits,
 };
 use taut_wire::{AckNack, DataHeader, Endian, PayloadKind, write_message_header};
 
@@ -50,12 +52,17 @@ fn announcement() -> Frame {
 
 /// The other participant says where it is reached.
 fn announcement_from(address: Locator) -> Frame {
+    announcement_with(address, vec![address])
+}
+
+/// The same, and where what is no discovery goes.
+fn announcement_with(address: Locator, default_unicast: Vec<Locator>) -> Frame {
     let mut payload = Vec::new();
     let data = ParticipantData {
         guid_prefix: OTHER,
         vendor_id: VendorId([1, 127]),
         metatraffic_unicast: vec![address],
-        default_unicast: vec![address],
+        default_unicast,
         builtin_endpoints: builtin_endpoint::PUBLICATIONS_ANNOUNCER
             | builtin_endpoint::SUBSCRIPTIONS_ANNOUNCER,
         lease_duration: LEASE,
@@ -83,10 +90,14 @@ fn publication(key: u32) -> Frame {
 
 /// The other participant tells of one of its readers, all of one topic, each at an address of its own.
 fn subscription(key: u32, qos: EndpointQos) -> Frame {
+    subscription_at(key, qos, vec![address_of(key)])
+}
+
+fn subscription_at(key: u32, qos: EndpointQos, unicast_locators: Vec<Locator>) -> Frame {
     let guid = Guid::new(OTHER, EntityId::user(key, false, false));
     let mut payload = Vec::new();
     let mut data = EndpointData::of(guid, &topic(0), "Type", qos);
-    data.unicast_locators = vec![address_of(key)];
+    data.unicast_locators = unicast_locators;
     data.write(&mut payload);
     change(EntityId::SEDP_SUBSCRIPTIONS_WRITER, key.into(), &payload)
 }
@@ -357,4 +368,44 @@ fn that_a_writer_is_alive_goes_out_within_the_budget_and_to_all_each_time() {
     while step(&mut participant, &mut told) {}
     let all: Vec<Locator> = (1..=READERS).map(address_of).collect();
     assert_eq!(told, [&all[..], &all[..2 * BUDGET]].concat());
+}
+
+/// Whoever is told nothing, as it names no address, takes of a step's time all the same.
+#[test]
+fn a_history_for_a_reader_without_an_address_is_gone_through_in_many_steps() {
+    const SAMPLES: usize = 10_000;
+    const BUDGET: usize = 4;
+    let mut participant = participant(Vec::new());
+    let mut qos = EndpointQos::default_writer();
+    (qos.reliability.kind, qos.durability) = (ReliabilityKind::Reliable, DurabilityKind::TransientLocal);
+    let (topic_name, type_name) = (topic(0), "Type".into());
+    let history = History::KeepAll;
+    let endpoint = EndpointConfig { topic_name, type_name, keyed: false, qos, history, max_samples: None };
+    let index = participant.create_writer(Time(0), endpoint, &mut Nowhere);
+    for _ in 0..SAMPLES {
+        let mut new = NewChange {
+            kind: ChangeKind::Alive,
+            instance: InstanceHandle::NIL,
+            source_timestamp: None,
+            payload: Bytes::from(vec![0; 64]),
+            number: None,
+            in_lane: false,
+            called: Time(0),
+        };
+        participant.write(Time(0), index, &mut new, &mut Nowhere).unwrap();
+    }
+    participant.on_frame(Time(0), &announcement_with(ADDRESS, Vec::new()), &mut Nowhere);
+    let mut qos = EndpointQos::default_reader();
+    (qos.reliability.kind, qos.durability) = (ReliabilityKind::BestEffort, DurabilityKind::TransientLocal);
+    participant.on_frame(Time(0), &subscription_at(1, qos, Vec::new()), &mut Nowhere);
+    participant.on_timeout(Time(0), usize::MAX);
+    let is_match = |event| matches!(event, Event::PublicationMatched { .. });
+    assert!(std::iter::from_fn(|| participant.poll_event()).any(is_match));
+    let mut steps = 1;
+    while participant.poll_transmit(Time(0), &mut Loopback::new(), TxClass::Discovery, BUDGET).more {
+        steps += 1;
+    }
+    // What a datagram holds, and how many there are in a step.
+    let least = SAMPLES * 64 / (BUDGET << 16);
+    assert!(steps > least, "{steps}, {least}");
 }
