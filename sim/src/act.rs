@@ -97,9 +97,10 @@ impl World {
     fn end_some_instance(&mut self) {
         let Some(at) = self.some_writer() else { return };
         let key = self.key_for(at);
-        let kind = match self.rng.below(2) {
-            0 => ChangeKind::NotAliveDisposed,
-            _ => ChangeKind::NotAliveUnregistered,
+        let (kind, what) = match self.rng.below(3) {
+            0 => (ChangeKind::NotAliveDisposed, "dispose"),
+            1 => (ChangeKind::NotAliveUnregistered, "unregister"),
+            _ => (ChangeKind::NotAliveDisposedUnregistered, "dispose and unregister"),
         };
         let record = &mut self.writers[at];
         if self.plan.topics[record.topic].keyed
@@ -107,7 +108,7 @@ impl World {
         {
             record.changes.push((key, kind));
             record.times.push(self.network.now());
-            self.sometimes.hit(if kind == ChangeKind::NotAliveDisposed { "dispose" } else { "unregister" });
+            self.sometimes.hit(what);
         }
     }
 

@@ -10,7 +10,9 @@ use taut_qos::{
 };
 use taut_rtps::ChangeKind;
 
-use crate::oracle::{ReaderRecord, WriterRecord, check_complete, compatible, leaves_gap, same_partition};
+use crate::oracle::{
+    ReaderRecord, WriterRecord, check_complete, compatible, disposes, leaves_gap, same_partition,
+};
 use crate::payload::instance;
 use crate::plan::Class;
 use crate::scenario::World;
@@ -480,7 +482,7 @@ fn check_ends(writer: &WriterRecord, reader: &ReaderRecord) -> Result<(), String
     }
     for (key, (number, kind, is_heard)) in last {
         let state = match kind {
-            ChangeKind::NotAliveDisposed => InstanceState::NotAliveDisposed,
+            kind if disposes(kind) => InstanceState::NotAliveDisposed,
             ChangeKind::NotAliveUnregistered => InstanceState::NotAliveNoWriters,
             _ => continue,
         };

@@ -80,6 +80,11 @@ pub struct ReaderRecord {
     pub filter: Option<u64>,
 }
 
+/// Does it end an instance for all?
+pub fn disposes(kind: ChangeKind) -> bool {
+    matches!(kind, ChangeKind::NotAliveDisposed | ChangeKind::NotAliveDisposedUnregistered)
+}
+
 /// Must these two match? Written down apart from the code that is under test.
 pub fn compatible(writer: &Qos, reader: &Qos) -> bool {
     let reliability = writer.writer.reliability.kind == ReliabilityKind::Reliable
@@ -162,9 +167,9 @@ impl ReaderRecord {
             && r.ownership == OwnershipKind::Shared
             && r.destination_order == DestinationOrderKind::ByReceptionTimestamp
             && record.qos.writer.history == History::KeepAll;
-        let disposed = (content.key, ChangeKind::NotAliveDisposed);
+        let is_disposed = |(key, kind): &(u32, ChangeKind)| *key == content.key && disposes(*kind);
         let (from, to) = (before as usize, content.number as usize - 1);
-        follows && record.changes.get(from..to).is_some_and(|between| between.contains(&disposed))
+        follows && record.changes.get(from..to).is_some_and(|between| between.iter().any(is_disposed))
     }
 
     fn is_alive(&self, network: &Network, key: u32) -> bool {
@@ -425,7 +430,7 @@ pub fn check_complete(
             ChangeKind::Alive if passes(number) && !seen.ever.contains(&number) => {
                 return fail(format!("number {number}, the last of instance {key}, is missing"));
             }
-            ChangeKind::NotAliveDisposed if alone && reader.is_alive(network, key) => {
+            kind if disposes(kind) && alone && reader.is_alive(network, key) => {
                 return fail(format!("instance {key} is alive after its dispose, number {number}"));
             }
             _ => {}

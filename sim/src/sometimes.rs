@@ -13,6 +13,7 @@ pub const EXPECTED: &[&str] = &[
     "cut both ways",
     "deadline missed",
     "dispose",
+    "dispose and unregister",
     "duplicates",
     "endpoint deleted",
     "expired",

@@ -109,6 +109,9 @@ pub const DISCOVERY_PATIENCE: Duration = Duration::from_millis(50);
 /// That an endpoint is gone is kept for so long though all that are matched know it. Lower leaves one that was cut off for
 /// longer believing in the endpoint until this participant's lease is over, higher tells newcomers more that is over.
 pub const GONE_KEPT: Duration = Duration::from_secs(100);
+/// Of so many readers that were lost a durable writer knows for so long what they have heard. Fewer and one of many that come
+/// back may believe in an instance that has ended, more has ends wait for those that do not.
+pub const LOST: usize = 64;
 /// So many endpoints that are gone are kept at most where all that are matched know it.
 pub const GONE: usize = 1_024;
 /// Numbers already asked for are asked for again after this. Lower doubles repairs that are under

@@ -14,8 +14,8 @@ use crate::timers::Timer;
 
 /// A participant that is being forgotten.
 pub(super) struct Leaving {
-    /// It has said so itself.
-    left: bool,
+    /// When it was lost; `None`: it has said so itself.
+    lost_at: Option<Time>,
     /// What it has announced since, and from where: another life of it, to be found once this one is forgotten.
     again: Option<(ParticipantData, Locator)>,
     /// Before this, it is not believed once more that another process has taken its name.
@@ -59,7 +59,8 @@ impl Participant {
         self.timers.set(Time::NEVER, Timer::Ask(prefix));
         self.timers.set(Time::NEVER, Timer::Look(prefix));
         self.unmatch_builtin_endpoints(prefix);
-        self.database.leaving.insert(prefix, Leaving { left, again, next_life_at: peer.next_life_at });
+        let lost_at = (!left).then_some(now);
+        self.database.leaving.insert(prefix, Leaving { lost_at, again, next_life_at: peer.next_life_at });
         self.forget_more(now, prefix);
     }
 
@@ -88,11 +89,16 @@ impl Participant {
         true
     }
 
+    /// When a participant that is being forgotten was lost.
+    pub(super) fn lost_at(&self, prefix: GuidPrefix) -> Option<Time> {
+        self.database.leaving.get(&prefix)?.lost_at
+    }
+
     fn end_forgetting(&mut self, now: Time, prefix: GuidPrefix) {
-        let Some(Leaving { left, again, next_life_at }) = self.database.leaving.remove(&prefix) else {
+        let Some(Leaving { lost_at, again, next_life_at }) = self.database.leaving.remove(&prefix) else {
             return;
         };
-        self.push_event(Event::ParticipantLost { prefix, left });
+        self.push_event(Event::ParticipantLost { prefix, left: lost_at.is_none() });
         if let Some((data, source)) = again {
             self.note_peer(now, data, &source, &[]);
             if let Some(peer) = self.database.peers.get_mut(&prefix) {

@@ -458,6 +458,7 @@ impl Participant {
         if let Some(peer) = self.database.peers.get_mut(&remote.prefix) {
             peer.greetings.remove(&greeting);
         }
+        let lost_at = self.lost_at(remote.prefix);
         let Some(Local { kind, ends, .. }) = self.locals.get(&local) else { return };
         let (kind, is_told) = (*kind, !ends);
         match kind {
@@ -470,7 +471,10 @@ impl Participant {
                             self.timers.set(writer.heartbeat_at, Timer::Heartbeat(index));
                         }
                         Some(_) => {}
-                        None => writer.unmatch_reader(remote),
+                        None => match lost_at {
+                            Some(at) => writer.lose_reader(at, remote),
+                            None => writer.unmatch_reader(remote),
+                        },
                     }
                 }
                 if is_told {

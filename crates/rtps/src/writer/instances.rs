@@ -40,14 +40,17 @@ impl Writer {
         self.history.has_ended(self.told())
     }
 
-    /// Up to where all have been told: also those that acknowledge nothing, and are only sent what there is.
+    /// Up to where all have been told: also those that acknowledge nothing, and are only sent what there is, and those that may
+    /// come back.
     fn told(&self) -> SequenceNumber {
         let owed = self.proxies.values().filter_map(|proxy| match proxy.owed {
             Owed::Replay(from, _) => Some(from.prev()),
             _ => None,
         });
         let local = self.local.iter().map(|local| local.delivered);
-        owed.chain(local).fold(self.acked_by_all().min(self.sent), SequenceNumber::min)
+        owed.chain(local)
+            .chain(self.lost.acked())
+            .fold(self.acked_by_all().min(self.sent), SequenceNumber::min)
     }
 
     /// Is there room for one more sample of its instance? That one ends is always told.
@@ -86,6 +89,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits;
     use crate::message::{Message, Tx};
     use crate::writer::{MulticastChoice, ReaderProxy, change};
     use crate::{ReaderIndex, WriterIndex};
@@ -204,5 +208,43 @@ mod tests {
         assert_eq!(held(&writer), [3, 4], "it is still to be sent them");
         writer.unmatch_reader(reader(2));
         assert!(held(&writer).is_empty());
+    }
+
+    #[test]
+    fn who_was_lost_may_come_back_and_has_to_hear_of_it_then() {
+        let mut writer = writer(&[1, 2]);
+        write(&mut writer, 1, ChangeKind::Alive);
+        push(&mut writer);
+        (1..=2).for_each(|n| acknowledge(&mut writer, n, 1, 1));
+        writer.lose_reader(Time(0), reader(2));
+        write(&mut writer, 1, ENDS);
+        push(&mut writer);
+        acknowledge(&mut writer, 1, 2, 2);
+        assert_eq!(held(&writer), [1, 2]);
+        let mut end_another = |now| {
+            let mut new = NewChange { kind: ENDS, instance: InstanceHandle([2; 16]), ..change() };
+            writer.write(now, &mut new).unwrap();
+            push(&mut writer);
+            let last = writer.last.0;
+            acknowledge(&mut writer, 1, last, 1 + last as i32);
+            held(&writer)
+        };
+        let long = Time(0) + limits::GONE_KEPT;
+        assert_eq!(end_another(Time(long.0 - 1)), [1, 2, 3]);
+        assert!(end_another(long).is_empty());
+    }
+
+    #[test]
+    fn of_many_that_were_lost_the_first_are_given_up() {
+        let many = limits::LOST as u8 + 1;
+        let mut writer = writer(&(0..=many).collect::<Vec<_>>());
+        for number in 1..=i64::from(many) {
+            write(&mut writer, 1, ChangeKind::Alive);
+            push(&mut writer);
+            (0..=many).for_each(|n| acknowledge(&mut writer, n, number, number as i32));
+            writer.lose_reader(Time(0), reader(number as u8));
+        }
+        assert_eq!(writer.lost.acked().map(|acked| acked.0).min(), Some(2));
+        assert_eq!(writer.lost.acked().count(), limits::LOST);
     }
 }

@@ -16,6 +16,7 @@ mod late_joiner;
 mod lifespan;
 mod link;
 mod liveliness;
+mod lost;
 mod pacing;
 mod path;
 mod proxies;
@@ -158,6 +159,7 @@ pub struct Writer {
     has_apart: bool,
     /// Changes by which a built-in writer tells that an endpoint is gone, and when.
     gone: VecDeque<(SequenceNumber, Time)>,
+    lost: lost::Lost,
     proxies: Proxies,
     /// Proxies that are owed something.
     owed: Turns,
@@ -261,6 +263,7 @@ impl Writer {
             kept: Kept::default(),
             has_apart: false,
             gone: VecDeque::new(),
+            lost: lost::Lost::default(),
             proxies: Proxies::default(),
             owed: Turns::default(),
             route: Vec::new(),
@@ -412,6 +415,7 @@ impl Writer {
             self.gone.push_back((self.last, now));
             self.forget_gone(now);
         }
+        self.lost.give_up(now);
         if self.route.is_empty() && self.history.has_ended(self.last) {
             // No datagram is to leave, behind which that would go.
             self.forget_acknowledged();

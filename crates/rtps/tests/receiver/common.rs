@@ -248,7 +248,7 @@ pub fn frame(message: Vec<u8>) -> Frame {
     Frame { source: ADDRESS, traffic: Traffic::Meta, bytes: Bytes::from(message) }
 }
 
-fn put_data(
+pub fn put_data(
     message: &mut Vec<u8>,
     writer_id: EntityId,
     number: i64,
