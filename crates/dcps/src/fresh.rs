@@ -164,7 +164,7 @@ mod tests {
 
     use super::*;
     use crate::TypeSupport;
-    use crate::reader_cache_tests::{change, handle};
+    use crate::reader_cache_tests::change;
     use crate::reader_side::ReaderSide;
 
     /// So many samples wait in a plain reader that takes no more, of so many bytes each; one more is offered to it.
@@ -212,8 +212,9 @@ mod tests {
                 }
             }
             assert_eq!(cache.fresh.len(), 2);
-            assert_eq!(cache.has_to_wait(handle(1), false), waits, "KEEP_LAST drops the oldest");
-            assert!(!cache.has_to_wait(handle(2), false), "another instance would have to end");
+            let mut has_to_wait = |instance| cache.has_to_wait(&change(ChangeKind::Alive, 1, instance, 3));
+            assert_eq!(has_to_wait(1), waits, "KEEP_LAST drops the oldest");
+            assert!(!has_to_wait(2), "another instance would have to end");
         }
     }
 

@@ -277,19 +277,27 @@ impl ReaderCache {
         self.refusal(self.instances.find(self.known_as(instance))).is_none()
     }
 
-    /// Is a change of this instance to wait until there is room for it? One for which only the end of another instance makes
-    /// room is not: its end would wait behind it, and so would all samples of instances that are known. Nor one that only
-    /// `ends` a known instance, which has its place beside the samples; but what came too soon and waits is to come before.
-    pub(crate) fn has_to_wait(&mut self, instance: InstanceHandle, ends: bool) -> bool {
-        if !ends && self.is_full_of_fresh(instance) {
+    /// Is a change to wait until there is room for it? `change.instance` is as [`ReaderCache::insert`] wants it.
+    pub(crate) fn has_to_wait(&mut self, change: &CacheChange) -> bool {
+        if change.kind.has_data() && self.is_full_of_fresh(change.instance.unwrap_or_default()) {
             return true;
         }
         self.settle_fresh();
-        let known = self.instances.find(self.known_as(instance));
-        match self.refusal(known) {
-            None => false,
-            Some(SampleRejectedReason::RejectedByInstancesLimit) => self.instances.gets_room_by_take(),
-            Some(_) => !(ends && known.is_some_and(|index| self.instances.at(index).held.is_none())),
+        let known = self.instances.find(self.handle(change));
+        self.refusal(known).is_some_and(|why| self.waits_for_room(known, change, why))
+    }
+
+    /// The same of one for which there is none. One for which only the end of another instance makes room does not wait: its
+    /// end would wait behind it, and so would all samples of instances that are known. Nor one that only ends a known instance,
+    /// which has its place beside the samples; but what came too soon and waits is to come before. Nor one that will be ignored.
+    #[cold]
+    fn waits_for_room(&self, known: Option<u32>, change: &CacheChange, why: SampleRejectedReason) -> bool {
+        match known {
+            None if change.kind == ChangeKind::NotAliveUnregistered => false,
+            None => {
+                why != SampleRejectedReason::RejectedByInstancesLimit || self.instances.gets_room_by_take()
+            }
+            Some(index) => change.kind.has_data() || self.instances.at(index).held.is_some(),
         }
     }
 

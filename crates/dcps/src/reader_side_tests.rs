@@ -650,7 +650,7 @@ fn key_hash_behind(payload: &[u8], is_key: bool) -> Option<InstanceHandle> {
     payload.get(if is_key { 0 } else { 1 }).map(|byte| handle(*byte))
 }
 
-fn data_of(kind: ChangeKind, instance: u8, number: i64) -> Offer {
+pub(crate) fn data_of(kind: ChangeKind, instance: u8, number: i64) -> Offer {
     let payload = Bytes::copy_from(&[9, instance, 9]);
     Some(CacheChange { instance: None, payload, ..change(kind, 1, 0, number) })
 }
@@ -721,7 +721,7 @@ fn the_end_that_comes_with_data_outlives_them() {
     }
 }
 
-fn keyed_with_room_for_one(qos: impl FnOnce(&mut DataReaderQos)) -> ReaderSide {
+pub(crate) fn keyed_with_room_for_one(qos: impl FnOnce(&mut DataReaderQos)) -> ReaderSide {
     let type_support =
         TypeSupport { type_name: "Keyed".into(), key_hash: Some(key_hash_behind), ..TypeSupport::default() };
     let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };

@@ -89,7 +89,7 @@ impl ReaderSide {
         if self.cache.has_timeout() && !self.cache.has_room(instance) {
             self.forget_old(now, usize::MAX);
         }
-        if self.reliable && self.cache.has_to_wait(instance, ends) {
+        if self.reliable && offered.as_ref().is_some_and(|change| self.cache.has_to_wait(change)) {
             return StatusMask::NONE;
         }
         let Some(change) = offered.take() else { return StatusMask::NONE };
@@ -107,6 +107,71 @@ impl ReaderSide {
                 StatusMask::SAMPLE_REJECTED
             }
             Insert::Ignored(_) => StatusMask::NONE,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_base::Duration;
+    use taut_mem::Bytes;
+    use taut_qos::{DataReaderQos, History};
+    use taut_rtps::history_cache::CacheChange;
+
+    use super::*;
+    use crate::Selection;
+    use crate::reader_cache_tests::handle;
+    use crate::reader_side_tests::{data_of, keyed_with_room_for_one};
+
+    fn end_of(kind: ChangeKind, instance: u8, number: i64) -> Offer {
+        let end = |change| CacheChange { payload: Bytes::new(), instance: Some(handle(instance)), ..change };
+        data_of(kind, instance, number).map(end)
+    }
+
+    /// A reader that knows instances 1 and 2 and keeps the last of both: more it has no room for.
+    fn full_of_two(qos: impl FnOnce(&mut DataReaderQos)) -> ReaderSide {
+        let mut side = keyed_with_room_for_one(|of| {
+            (of.history, of.resource_limits.max_samples) = (History::KeepLast(1), Some(2));
+            qos(of);
+        });
+        for instance in [1, 2] {
+            side.deliver(Time(1), 0, &mut data_of(ChangeKind::Alive, instance, instance.into()));
+        }
+        assert_eq!(side.read(Time(1), &Selection::ANY, |_| ()), 2);
+        side
+    }
+
+    #[test]
+    fn that_a_writer_leaves_an_unknown_instance_holds_nothing_back() {
+        let mut side = full_of_two(|_| ());
+        let mut leaves = end_of(ChangeKind::NotAliveUnregistered, 3, 3);
+        assert_eq!(side.deliver(Time(2), 0, &mut leaves), StatusMask::NONE);
+        assert!(leaves.is_none() && !side.is_blocked() && side.cache.instance_count() == 2);
+        let mut next = data_of(ChangeKind::Alive, 1, 4);
+        assert_eq!(side.deliver(Time(2), 0, &mut next), StatusMask::DATA_AVAILABLE, "in place of the last");
+        // That one is disposed of is told, of an unknown one too.
+        let mut end = end_of(ChangeKind::NotAliveDisposed, 3, 5);
+        side.deliver(Time(3), 0, &mut end);
+        assert!(end.is_some() && side.take_next(Time(3)).is_some());
+        assert_eq!(side.deliver(Time(3), 0, &mut end), StatusMask::DATA_AVAILABLE);
+        assert_eq!(side.take_next(Time(3)).map(|sample| sample.info.instance_handle), Some(handle(3)));
+    }
+
+    #[test]
+    fn an_end_waits_with_what_came_too_soon_before_it() {
+        for kind in [ChangeKind::NotAliveUnregistered, ChangeKind::NotAliveDisposed] {
+            let mut side = keyed_with_room_for_one(|qos| qos.time_based_filter = Duration(10));
+            side.deliver(Time(1), 0, &mut data_of(ChangeKind::Alive, 1, 1));
+            assert!(side.take_next(Time(1)).is_some());
+            side.deliver(Time(2), 0, &mut data_of(ChangeKind::Alive, 1, 2));
+            side.deliver(Time(3), 0, &mut data_of(ChangeKind::Alive, 2, 3));
+            let mut end = end_of(kind, 1, 4);
+            side.deliver(Time(4), 0, &mut end);
+            assert!(end.is_some() && side.take_next(Time(4)).is_some());
+            side.deliver(Time(5), 0, &mut end);
+            let told = std::iter::from_fn(|| side.take_next(Time(5))).map(|sample| sample.info);
+            let told: Vec<_> = told.map(|info| (info.sequence_number.0, info.valid_data)).collect();
+            assert_eq!(told, [(2, true), (4, false)]);
         }
     }
 }
