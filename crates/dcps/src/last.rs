@@ -24,7 +24,9 @@ impl ReaderSide {
             self.end_unheard(instance, &end);
             return news;
         }
-        match self.cache.insert(now, end, strength, None) {
+        let inserted = self.cache.insert(now, end, strength, None);
+        self.note_purge();
+        match inserted {
             Insert::Stored | Insert::Replaced => news | StatusMask::DATA_AVAILABLE,
             Insert::Rejected(_) | Insert::Ignored(_) => news,
         }

@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
     use crate::Selection;
-    use crate::reader_cache_tests::handle;
+    use crate::reader_cache_tests::{handle, writer};
     use crate::reader_side_tests::{data_of, keyed_with_room_for_one};
 
     fn end_of(kind: ChangeKind, instance: u8, number: i64) -> Offer {
@@ -173,5 +173,24 @@ mod tests {
             let told: Vec<_> = told.map(|info| (info.sequence_number.0, info.valid_data)).collect();
             assert_eq!(told, [(2, true), (4, false)]);
         }
+    }
+
+    #[test]
+    fn who_drives_is_told_when_data_with_an_end_will_make_room() {
+        let mut side = full_of_two(|qos| {
+            qos.reader_data_lifecycle.autopurge_disposed_samples_delay = Duration(10);
+        });
+        let mut waits = data_of(ChangeKind::Alive, 3, 3);
+        side.deliver(Time(1), 0, &mut waits);
+        assert!(waits.is_some() && side.take_alarm().is_none(), "nothing makes room by itself");
+        let mut last = data_of(ChangeKind::AliveThenDisposed, 1, 4);
+        last.as_mut().unwrap().writer_guid = writer(2);
+        side.deliver(Time(2), 0, &mut last);
+        assert!(last.is_none() && side.take_untold());
+        assert_eq!(side.take_alarm(), Some(Time(12)));
+        side.look_at_deadlines(Time(12), &mut 9);
+        assert!(side.take_freed());
+        side.deliver(Time(12), 0, &mut waits);
+        assert!(waits.is_none() && side.cache.instance_state(handle(3)).is_some());
     }
 }
