@@ -212,7 +212,7 @@ mod tests {
                 }
             }
             assert_eq!(cache.fresh.len(), 2);
-            let mut has_to_wait = |instance| cache.has_to_wait(&change(ChangeKind::Alive, 1, instance, 3));
+            let mut has_to_wait = |instance| cache.has_to_wait(&change(ChangeKind::Alive, 1, instance, 3), 0);
             assert_eq!(has_to_wait(1), waits, "KEEP_LAST drops the oldest");
             assert!(!has_to_wait(2), "another instance would have to end");
         }

@@ -171,12 +171,18 @@ impl Instance {
 
     /// May the writer of this strength be heard? If so it is the owner from now on.
     pub(crate) fn own(&mut self, writer: Guid, strength: i32) -> bool {
-        let wins = self.owner.is_none_or(|owner| yields(owner, writer, strength));
+        let wins = self.gives_way_to(writer, strength);
         if wins {
             self.owner = Some((strength, writer));
             self.heard = None;
         }
         wins
+    }
+
+    /// May it be? It is not yet.
+    #[inline]
+    pub(crate) fn gives_way_to(&self, writer: Guid, strength: i32) -> bool {
+        self.owner.is_none_or(|owner| yields(owner, writer, strength))
     }
 
     /// Does what this writer says count?

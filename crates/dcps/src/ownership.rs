@@ -5,11 +5,21 @@
 
 use taut_base::{Guid, Time};
 use taut_rtps::ReaderIndex;
+use taut_rtps::history_cache::CacheChange;
 
 use crate::participant::DomainParticipant;
 use crate::reader_cache::ReaderCache;
 
 impl ReaderCache {
+    /// Is a change of a known instance from who owns it, or will from now on? Beside an owner that is late that is whoever
+    /// writes next. What others say takes no room: samples are ignored, and the instance has a writer when they leave it.
+    #[cold]
+    pub(crate) fn is_heard(&self, index: u32, change: &CacheChange, strength: i32) -> bool {
+        !self.exclusive
+            || self.instances.deadlines.is_late(index, change.time)
+            || self.instances.at(index).gives_way_to(change.writer_guid, strength)
+    }
+
     /// The strength of a writer may have changed. *Cost*: O(n) in the instances, if they are owned.
     pub(crate) fn weigh(&mut self, writer: Guid, strength_of: impl Fn(Guid) -> i32) {
         if self.exclusive {

@@ -278,13 +278,14 @@ impl ReaderCache {
     }
 
     /// Is a change to wait until there is room for it? `change.instance` is as [`ReaderCache::insert`] wants it.
-    pub(crate) fn has_to_wait(&mut self, change: &CacheChange) -> bool {
+    pub(crate) fn has_to_wait(&mut self, change: &CacheChange, strength: i32) -> bool {
         if change.kind.has_data() && self.is_full_of_fresh(change.instance.unwrap_or_default()) {
             return true;
         }
         self.settle_fresh();
         let known = self.instances.find(self.handle(change));
-        self.refusal(known).is_some_and(|why| self.waits_for_room(known, change, why))
+        let is_heard = || known.is_none_or(|index| self.is_heard(index, change, strength));
+        self.refusal(known).is_some_and(|why| self.waits_for_room(known, change, why) && is_heard())
     }
 
     /// The same of one for which there is none. One for which only the end of another instance makes room does not wait: its

@@ -89,7 +89,7 @@ impl ReaderSide {
         if self.cache.has_timeout() && !self.cache.has_room(instance) {
             self.forget_old(now, usize::MAX);
         }
-        if self.reliable && offered.as_ref().is_some_and(|change| self.cache.has_to_wait(change)) {
+        if self.reliable && offered.as_ref().is_some_and(|change| self.cache.has_to_wait(change, strength)) {
             return StatusMask::NONE;
         }
         let Some(change) = offered.take() else { return StatusMask::NONE };
@@ -115,13 +115,13 @@ impl ReaderSide {
 mod tests {
     use taut_base::Duration;
     use taut_mem::Bytes;
-    use taut_qos::{DataReaderQos, History};
+    use taut_qos::{DataReaderQos, History, OwnershipKind};
     use taut_rtps::history_cache::CacheChange;
 
     use super::*;
-    use crate::Selection;
     use crate::reader_cache_tests::{handle, writer};
     use crate::reader_side_tests::{data_of, keyed_with_room_for_one};
+    use crate::{InstanceState, Selection};
 
     fn end_of(kind: ChangeKind, instance: u8, number: i64) -> Offer {
         let end = |change| CacheChange { payload: Bytes::new(), instance: Some(handle(instance)), ..change };
@@ -192,5 +192,49 @@ mod tests {
         assert!(side.take_freed());
         side.deliver(Time(12), 0, &mut waits);
         assert!(waits.is_none() && side.cache.instance_state(handle(3)).is_some());
+    }
+
+    /// Instance 1 is full of what its owner has written.
+    fn full_of_its_owner(qos: impl FnOnce(&mut DataReaderQos)) -> ReaderSide {
+        let mut side = keyed_with_room_for_one(|of| {
+            let limits = &mut of.resource_limits;
+            (limits.max_samples, limits.max_samples_per_instance) = (None, Some(1));
+            of.ownership = OwnershipKind::Exclusive;
+            qos(of);
+        });
+        side.deliver(Time(1), 2, &mut data_of(ChangeKind::Alive, 1, 1));
+        side
+    }
+
+    fn from_another(kind: ChangeKind, instance: u8, number: i64) -> Offer {
+        data_of(kind, instance, number).map(|change| CacheChange { writer_guid: writer(2), ..change })
+    }
+
+    #[test]
+    fn what_does_not_count_beside_the_owner_waits_for_no_room() {
+        let mut side = full_of_its_owner(|_| ());
+        for kind in [ChangeKind::Alive, ChangeKind::AliveThenDisposedUnregistered] {
+            let mut weaker = from_another(kind, 1, 1);
+            assert_eq!(side.deliver(Time(2), 1, &mut weaker), StatusMask::NONE);
+            assert!(weaker.is_none() && !side.is_blocked());
+        }
+        let mut of_its_own = from_another(ChangeKind::Alive, 2, 2);
+        assert_eq!(side.deliver(Time(2), 1, &mut of_its_own), StatusMask::DATA_AVAILABLE);
+        let mut stronger = from_another(ChangeKind::Alive, 1, 3);
+        side.deliver(Time(3), 3, &mut stronger);
+        assert!(stronger.is_some(), "it counts");
+        let taken = std::iter::from_fn(|| side.take_next(Time(4))).map(|sample| sample.info);
+        let taken: Vec<_> = taken.map(|info| (info.instance_handle, info.instance_state)).collect();
+        assert_eq!(taken, [1, 2].map(|instance| (handle(instance), InstanceState::Alive)));
+    }
+
+    #[test]
+    fn beside_an_owner_that_is_late_a_weaker_one_waits_for_room() {
+        let mut side = full_of_its_owner(|qos| qos.deadline = Duration(10));
+        let mut weaker = from_another(ChangeKind::Alive, 1, 1);
+        side.deliver(Time(12), 1, &mut weaker);
+        assert!(weaker.is_some() && side.take_next(Time(12)).is_some());
+        assert_eq!(side.deliver(Time(12), 1, &mut weaker), StatusMask::DATA_AVAILABLE);
+        assert_eq!(side.sample_rejected.total_count, 0);
     }
 }
