@@ -505,7 +505,7 @@ impl ReaderCache {
 
     /// When to look at the deadlines.
     pub(crate) fn next_deadline(&self) -> Time {
-        if self.missed.is_any() || self.surfaced || self.is_leaving() {
+        if self.missed.is_any() || self.surfaced || self.separation.lost > 0 || self.is_leaving() {
             return Time::AT_ONCE;
         }
         self.instances.deadlines.next().unwrap_or(Time::NEVER)

@@ -365,8 +365,7 @@ impl ReaderSide {
         let missed = self.cache.look_at_deadlines(now, budget);
         self.cache.freed |= self.blocked.is_due(now);
         (self.cache.alarm, _) = (false, self.take_untold());
-        let has_surfaced = std::mem::take(&mut self.cache.surfaced);
-        let surfaced = if has_surfaced { StatusMask::DATA_AVAILABLE } else { StatusMask::NONE };
+        let surfaced = self.take_surfaced();
         ((missed, self.plan_look()), pulled.news | surfaced)
     }
 

@@ -12,6 +12,7 @@ use crate::instance::SourceOrder;
 use crate::list::Slab;
 use crate::reader_cache::{ReaderCache, source_order};
 use crate::reader_side::ReaderSide;
+use crate::status::StatusMask;
 
 /// A sample that waits.
 #[derive(Debug)]
@@ -29,13 +30,15 @@ pub(crate) struct Separation {
     held: Slab<Held>,
     /// A sample waits, for its time or for the room that expires before all else, and who drives was not told.
     pub(crate) untold: bool,
+    /// How many had no room when their instance ended, of which nobody was told.
+    pub(crate) lost: u64,
 }
 
 impl Separation {
     pub fn new(qos: &DataReaderQos) -> Separation {
         let holds = qos.reliability.kind == ReliabilityKind::Reliable;
         let (minimum, held) = (qos.time_based_filter, Slab::new());
-        Separation { minimum, holds, held, untold: false }
+        Separation { minimum, holds, held, untold: false, lost: 0 }
     }
 
     pub fn is_on(&self) -> bool {
@@ -49,6 +52,18 @@ impl ReaderSide {
     #[inline]
     pub fn take_untold(&mut self) -> bool {
         std::mem::take(&mut self.cache.separation.untold)
+    }
+
+    /// What has come, or was lost, of itself. Forgets that.
+    pub(crate) fn take_surfaced(&mut self) -> StatusMask {
+        let has_surfaced = std::mem::take(&mut self.cache.surfaced);
+        let news = if has_surfaced { StatusMask::DATA_AVAILABLE } else { StatusMask::NONE };
+        let lost = std::mem::take(&mut self.cache.separation.lost);
+        if lost == 0 {
+            return news;
+        }
+        self.sample_lost.count(lost);
+        news | StatusMask::SAMPLE_LOST
     }
 }
 
@@ -91,7 +106,8 @@ impl ReaderCache {
         }
     }
 
-    /// The instance ends: what waits comes before that, if there is room.
+    /// The instance ends: what waits comes before that, if there is room. Else it is lost: what a change says waits for
+    /// room before, but a writer that goes waits for none.
     pub(crate) fn end_separation(&mut self, now: Time, index: u32) {
         if self.instances.at(index).held.is_none() {
             return;
@@ -99,8 +115,10 @@ impl ReaderCache {
         self.instances.separations.cancel(index);
         if self.refusal(Some(index)).is_none() {
             self.release(now, index);
-        } else {
-            drop(self.take_held(index));
+        } else if self.take_held(index).is_some_and(|held| held.expires > now) {
+            self.separation.lost += 1;
+            // Who drives is to tell it.
+            self.alarm = true;
         }
     }
 
@@ -132,12 +150,13 @@ impl ReaderCache {
 
 #[cfg(test)]
 mod tests {
-    use taut_base::Timestamp;
+    use taut_base::{SequenceNumber, Timestamp};
     use taut_qos::{DestinationOrderKind, ResourceLimits};
     use taut_rtps::history_cache::ChangeKind::{self, Alive, NotAliveDisposed, NotAliveUnregistered};
 
     use super::*;
     use crate::reader_cache_tests::{change, writer};
+    use crate::reader_side_tests::{data_of, keyed_with_room_for_one};
     use crate::{IgnoredReason, Insert, InstanceState};
 
     const TOO_SOON: Insert = Insert::Ignored(IgnoredReason::TooSoon);
@@ -241,6 +260,27 @@ mod tests {
         assert_eq!(offer(&mut cache, 121, 125), TOO_SOON);
         cache.on_timeout(Time(130));
         assert_eq!((taken(&mut cache), cache.next_timeout(), cache.bytes), (vec![], None, 0));
+    }
+
+    #[test]
+    fn it_is_lost_if_its_writer_goes_while_there_is_no_room() {
+        for lifespan in [None, Some(Duration(3))] {
+            let mut side = keyed_with_room_for_one(|qos| qos.time_based_filter = Duration(10));
+            side.deliver(Time(1), 0, &mut data_of(Alive, 1, 1));
+            assert!(side.take_next(Time(1)).is_some());
+            lifespan.into_iter().for_each(|lifespan| side.lifespans.set(writer(1), lifespan));
+            side.deliver(Time(2), 0, &mut data_of(Alive, 1, 2));
+            let other = |change| CacheChange { writer_guid: writer(2), ..change };
+            side.deliver(Time(3), 0, &mut data_of(Alive, 2, 1).map(other));
+            assert_eq!(side.take_alarm(), Some(Time(11)));
+            assert!(side.cache.writer_gone(Time(5), writer(1)));
+            let is_lost = lifespan.is_none();
+            assert_eq!(side.take_alarm(), is_lost.then_some(Time::AT_ONCE));
+            let ((_, next), news) = side.look_at_deadlines(Time(5), &mut 9);
+            assert_eq!((news.intersects(StatusMask::SAMPLE_LOST), next), (is_lost, Time::NEVER));
+            assert_eq!(side.sample_lost.total_count, u32::from(is_lost));
+            assert_eq!(taken(&mut side.cache), [(1, true), (SequenceNumber::UNKNOWN.0, false)]);
+        }
     }
 
     #[test]
