@@ -542,7 +542,18 @@ impl ReaderCache {
 
     /// The limit that keeps a sample out, if there is one. Its size does not count, so that who has asked
     /// for room has it: the bytes may pass their limit by one sample.
+    #[inline]
     pub(crate) fn refusal(&self, known: Option<u32>) -> Option<SampleRejectedReason> {
+        self.refusal_beside(self.bytes, known)
+    }
+
+    /// The same for a sample that waits in the cache, so that its octets are there already.
+    #[cold]
+    pub(crate) fn refusal_of_held(&self, index: u32) -> Option<SampleRejectedReason> {
+        self.refusal_beside(0, Some(index))
+    }
+
+    fn refusal_beside(&self, bytes: usize, known: Option<u32>) -> Option<SampleRejectedReason> {
         let mut freed = (0, 0);
         match known {
             None if !self.instances.has_room() => {
@@ -559,7 +570,7 @@ impl ReaderCache {
             }
         }
         let (freed_samples, freed_bytes) = freed;
-        let bytes = self.bytes.saturating_sub(freed_bytes);
+        let bytes = bytes.saturating_sub(freed_bytes);
         let full = self.data_count - freed_samples >= self.max_samples || bytes >= MAX_PAYLOAD_BYTES;
         full.then_some(SampleRejectedReason::RejectedBySamplesLimit)
     }

@@ -96,7 +96,7 @@ impl ReaderCache {
     /// Lets those come whose time it is.
     pub(crate) fn end_separations(&mut self, now: Time) {
         while let Some(index) = self.instances.separations.pop(now) {
-            if self.refusal(Some(index)).is_some() {
+            if self.refusal_of_held(index).is_some() {
                 // It takes its next turn.
                 self.instances.separations.set(index, now + self.separation.minimum.max(Duration(1)));
                 continue;
@@ -113,7 +113,7 @@ impl ReaderCache {
             return;
         }
         self.instances.separations.cancel(index);
-        if self.refusal(Some(index)).is_none() {
+        if self.refusal_of_held(index).is_none() {
             self.release(now, index);
         } else if self.take_held(index).is_some_and(|held| held.expires > now) {
             self.separation.lost += 1;
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use crate::reader_cache_tests::{change, writer};
     use crate::reader_side_tests::{data_of, keyed_with_room_for_one};
-    use crate::{IgnoredReason, Insert, InstanceState};
+    use crate::{IgnoredReason, Insert, InstanceState, MAX_PAYLOAD_BYTES};
 
     const TOO_SOON: Insert = Insert::Ignored(IgnoredReason::TooSoon);
 
@@ -260,6 +260,18 @@ mod tests {
         assert_eq!(offer(&mut cache, 121, 125), TOO_SOON);
         cache.on_timeout(Time(130));
         assert_eq!((taken(&mut cache), cache.next_timeout(), cache.bytes), (vec![], None, 0));
+    }
+
+    /// Else what waits would keep itself, and all that comes, from having room.
+    #[test]
+    fn its_octets_are_there_already_and_do_not_keep_it_out() {
+        let mut cache = ReaderCache::new(&reliable(), true);
+        at(&mut cache, 100, Alive, 1);
+        assert_eq!(taken(&mut cache), [(100, true)]);
+        assert_eq!(at(&mut cache, 101, Alive, 1), TOO_SOON);
+        cache.bytes += MAX_PAYLOAD_BYTES;
+        cache.on_timeout(Time(110));
+        assert_eq!(taken(&mut cache), [(101, true)]);
     }
 
     #[test]
