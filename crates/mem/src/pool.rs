@@ -10,6 +10,10 @@ use crate::{Bytes, Chunk, Chunks};
 /// How many busy buffers one [`Pool::claim`] looks at before it allocates: a bound on its time.
 const PROBES: usize = 4;
 
+/// A buffer with room for more than this is too much for what takes less than a quarter of it, and is kept. Lower copies more,
+/// higher has a history of short payloads take the memory of the long ones among them.
+const AMPLE: usize = 4_096;
+
 /// Buffers of one owner, used again once nobody holds a view of them.
 ///
 /// *Cost*: a claim is one atomic load when the last buffer is free, at most [`PROBES`] when not,
@@ -134,17 +138,29 @@ impl Pool {
         self.share_prefix(slot, len)
     }
 
-    /// Ends the writing: a view of the first `len` bytes, the rest stays for the next use. What is short is
-    /// copied, and the next claim gets the buffer.
+    /// Ends the writing: a view of the first `len` bytes, the rest stays for the next use. What is short, or takes little of a
+    /// large buffer, is copied, and the next claim gets the buffer.
     pub fn share_prefix(&mut self, slot: Slot, len: usize) -> Bytes {
         if let Some(short) = Bytes::short(slot.get(..len).unwrap_or(&slot)) {
             self.give_back(slot);
             return short;
         }
-        if self.shared.len() < self.keep && slot.capacity() <= self.largest {
+        let capacity = slot.capacity();
+        if capacity > AMPLE && len < capacity / 4 {
+            return self.copy_prefix(slot, len);
+        }
+        if self.shared.len() < self.keep && capacity <= self.largest {
             self.shared.push_back(Arc::clone(&slot.0));
         }
         Bytes::from_shared(slot.0, len)
+    }
+
+    #[cold]
+    fn copy_prefix(&mut self, slot: Slot, len: usize) -> Bytes {
+        let copy = Bytes::copy_from(slot.get(..len).unwrap_or(&slot));
+        self.allocated += 1;
+        self.give_back(slot);
+        copy
     }
 
     /// What [`Slot::lend`] has lent comes back. If others keep views of it, it is used again when they have gone.
@@ -232,6 +248,25 @@ mod tests {
             slots.into_iter().for_each(|slot| drop(pool.share(slot)));
         }
         assert_eq!(pool.allocated(), 3);
+    }
+
+    #[test]
+    fn what_takes_little_of_a_large_buffer_does_not_keep_it() {
+        let mut pool = Pool::new(16, 8);
+        let mut share = |len: usize, byte: u8| {
+            let mut slot = pool.claim();
+            if slot.len() < 4 * AMPLE {
+                slot.resize(4 * AMPLE, 0);
+            }
+            slot[..len].fill(byte);
+            (pool.share_prefix(slot, len), pool.allocated())
+        };
+        let (short, allocated) = share(AMPLE - 1, 1);
+        assert_eq!(allocated, 2, "a buffer and a copy");
+        let (long, allocated) = share(AMPLE, 2);
+        assert_eq!(allocated, 2, "the same buffer again");
+        assert_eq!(share(AMPLE, 3).1, 3, "that view has it");
+        assert_eq!((&*short, &*long), (&[1; AMPLE - 1][..], &[2; AMPLE][..]));
     }
 
     #[test]
