@@ -32,8 +32,12 @@ impl Source {
     /// does without what comes through the protocol later than what followed it here. Else the lane says how many.
     #[inline]
     pub(crate) fn skipped(&self, number: SequenceNumber) -> Option<u64> {
+        if self.reliable {
+            // What it has left out here comes through the protocol, or that tells of it.
+            return Some(0);
+        }
         // What was written before this side listened is not lost.
-        let tells = !self.reliable && self.next > SequenceNumber::FIRST;
+        let tells = self.next > SequenceNumber::FIRST;
         tells.then(|| u64::try_from(number.0.saturating_sub(self.next.0)).unwrap_or(0))
     }
 }
@@ -84,6 +88,8 @@ mod tests {
     use super::*;
     use crate::TypeSupport;
     use crate::reader_cache_tests::{change, writer};
+    use crate::reader_side::{Passed, Pulled};
+    use crate::reader_side_tests::{CELLS, meta, side_of};
 
     fn reliable(mut qos: DataReaderQos) -> ReaderSide {
         qos.reliability.kind = ReliabilityKind::Reliable;
@@ -151,6 +157,25 @@ mod tests {
         for expected in [9, 1, 4] {
             assert_eq!(taken(&mut side), [expected]);
             side.pull(Time(2));
+        }
+    }
+
+    /// As after a pause that was longer than the lease: the writer waits no more, and the protocol brings what is missing.
+    #[test]
+    fn what_a_lane_overtakes_is_not_lost_to_who_gets_it_through_the_protocol() {
+        const LAST: i64 = 3 * CELLS as i64;
+        for passes in [false, true] {
+            let (mut side, mut lanes) = side_of(1, ReliabilityKind::BestEffort);
+            side.sources[0].reliable = true;
+            (1..=LAST as u64).for_each(|number| lanes[0].push(&meta(number), b"sample").unwrap());
+            if passes {
+                assert!(matches!(side.pass_next(&mut Pulled::default(), |_| ()), Passed::Not(_)));
+            }
+            side.pull(Time(1));
+            assert_eq!(taken(&mut side), []);
+            (1..=LAST).for_each(|number| assert!(offer(&mut side, number)));
+            assert_eq!(taken(&mut side), (1..=LAST).collect::<Vec<_>>());
+            assert_eq!(side.sample_lost.total_count, 0, "{passes}");
         }
     }
 }

@@ -19,14 +19,14 @@ use crate::{
     instance_handle,
 };
 
-const CELLS: usize = 4;
+pub(crate) const CELLS: usize = 4;
 
 /// A reader's side that reads the lane of each of so many writers, all of them waiting for room.
 fn side(writers: u8) -> (ReaderSide, Vec<LaneWriter>) {
     side_of(writers, ReliabilityKind::Reliable)
 }
 
-fn side_of(writers: u8, kind: ReliabilityKind) -> (ReaderSide, Vec<LaneWriter>) {
+pub(crate) fn side_of(writers: u8, kind: ReliabilityKind) -> (ReaderSide, Vec<LaneWriter>) {
     side_with(writers, kind, CELLS)
 }
 
@@ -49,7 +49,7 @@ fn side_with(writers: u8, kind: ReliabilityKind, cells: usize) -> (ReaderSide, V
     (side, lanes)
 }
 
-fn meta(number: u64) -> Meta {
+pub(crate) fn meta(number: u64) -> Meta {
     [number, u64::MAX, 0, 0, 0]
 }
 
