@@ -257,17 +257,42 @@ impl Held<'_> {
 /// short one with what it was not for.
 const FEW: usize = 8;
 
-/// The table, worst first; nothing if the runs have none of these lines.
-pub(crate) fn table(records: &[Record]) -> Option<Table> {
-    let aims = list::all();
+/// Those that were measured, worst first, and the others.
+fn split<'a>(aims: &'a [Aim], records: &'a [Record]) -> (Vec<Held<'a>>, Vec<&'a Aim>) {
     let (mut all, mut missing) = (Vec::new(), Vec::new());
-    for aim in &aims {
+    for aim in aims {
         match aim.measured(records) {
             Some(held) => all.push(held),
             None => missing.push(aim),
         }
     }
     all.sort_by(|a, b| b.off.total_cmp(&a.off));
+    (all, missing)
+}
+
+/// The names of all, for tests.
+#[cfg(test)]
+pub(crate) fn names() -> Vec<String> {
+    list::all().iter().map(Aim::name).collect()
+}
+
+/// The names of those that do not hold, worst first.
+pub(crate) fn missed(records: &[Record]) -> Vec<String> {
+    let aims = list::all();
+    let (all, _) = split(&aims, records);
+    let mut names: Vec<String> = Vec::new();
+    for name in all.iter().filter(|held| !held.holds()).map(|held| held.aim.name()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// The table, worst first; nothing if the runs have none of these lines.
+pub(crate) fn table(records: &[Record]) -> Option<Table> {
+    let aims = list::all();
+    let (all, missing) = split(&aims, records);
     let used: Vec<&Record> =
         all.iter().flat_map(|held| [Some(held.own), held.base.map(|base| base.0)]).flatten().collect();
     let kept = all.iter().filter(|held| held.holds()).count();

@@ -77,7 +77,11 @@ pub fn pages(records: &[Record]) -> [(&'static str, String); 2] {
     for picture in pictures(records) {
         let _ = write!(page, "![{}](results/{})\n\n", picture.says, picture.name);
     }
-    page += &aims.map_or_else(String::new, |table| table.markdown("##"));
+    if let Some(table) = aims {
+        page += &table.markdown("##");
+        let missed = aims::missed(&stored).into_iter();
+        explain(&mut page, "Why what is missed is", missed.map(|name| (why::of_missed(&name), name)));
+    }
     not_ahead(&mut page, &model);
     page += &published::section(&shown, &beside);
     [(PAGE, page), (LINES, lines(&shown, &model, &named))]
@@ -204,7 +208,8 @@ fn not_ahead(page: &mut String, model: &Model) {
         );
     }
     page.push('\n');
-    explain(page, &rows);
+    let behind = rows.iter().filter(|row| row.1.standing() == Standing::Behind);
+    explain(page, "Why it is plainly behind", behind.map(|(what, gain)| why_behind(what, gain)));
     for gap in gaps(model) {
         let lines: Vec<String> = gap.lines.iter().map(|(group, line)| tables::what(group, line)).collect();
         let _ = writeln!(
@@ -218,13 +223,18 @@ fn not_ahead(page: &mut String, model: &Model) {
     page.push('\n');
 }
 
-/// Why it is plainly behind where it is, each reason once.
-fn explain(page: &mut String, rows: &[(String, Gain)]) {
+/// Why it is behind there, and where that is.
+fn why_behind(what: &str, gain: &Gain) -> (Option<&'static str>, String) {
+    let case = format!("{} · {}", gain.record.transport, gain.case());
+    let why = why::of(&gain.record.workload, &case, gain.to);
+    (why, format!("{} ({})", cell(what), peers::name(gain.to)))
+}
+
+/// Each reason once, with all that it is for.
+fn explain(page: &mut String, head: &str, rows: impl Iterator<Item = (Option<&'static str>, String)>) {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for (what, gain) in rows.iter().filter(|row| row.1.standing() == Standing::Behind) {
-        let case = format!("{} · {}", gain.record.transport, gain.case());
-        let why = why::of(&gain.record.workload, &case, gain.to).unwrap_or("nobody has looked yet");
-        let row = format!("{} ({})", cell(what), peers::name(gain.to));
+    for (why, row) in rows {
+        let why = why.unwrap_or("nobody has looked yet");
         match reasons.iter_mut().find(|(reason, _)| *reason == why) {
             Some((_, rows)) => rows.push(row),
             None => reasons.push((why, vec![row])),
@@ -233,9 +243,9 @@ fn explain(page: &mut String, rows: &[(String, Gain)]) {
     if reasons.is_empty() {
         return;
     }
-    page.push_str("Why it is plainly behind:\n\n");
+    let _ = write!(page, "{head}:\n\n");
     for (why, rows) in reasons {
-        let _ = writeln!(page, "- {}: {why}.", rows.join(", "));
+        let _ = writeln!(page, "- {}: {why}.", rows.join("; "));
     }
     page.push('\n');
 }

@@ -357,7 +357,8 @@ impl<T: DdsType> DataReader<T> {
     }
 
     /// Calls `listener` with the kinds of each change of a status, on the thread that drives, one call at a time; with
-    /// DATA_AVAILABLE also for samples that nobody has read by now.
+    /// DATA_AVAILABLE also for samples that nobody has read by now. That may be a thread of yours, as with
+    /// [`DataReader::on_data_available`], within this call, too.
     ///
     /// A reader has one listener: it takes the place of the one that was set before, by [`DataReader::on_data_available`], too,
     /// and is dropped with the reader. Neither waits for a call that another thread is in: what the listener has captured is

@@ -343,8 +343,9 @@ impl<T: DdsType> DataWriter<T> {
         self.untyped.assert_liveliness();
     }
 
-    /// Calls `listener` with the kinds of each change of a status, on the thread that drives, one call at a time. It takes the
-    /// place of the one that was set before, and is dropped with the writer; neither waits for a call that another thread is
+    /// Calls `listener` with the kinds of each change of a status, on the thread that drives, one call at a time: do not wait
+    /// in it. That may be a thread of yours, within any call of this participant, so take no lock in it that you hold around one.
+    /// It takes the place of the one that was set before, and is dropped with the writer; neither waits for a call that another thread is
     /// in: what the listener has captured is dropped after that, so that its drop tells when it is called no more.
     pub fn set_listener(&self, listener: impl FnMut(StatusMask) + Send + 'static) {
         let UntypedWriter { executor, index, .. } = &self.untyped;
