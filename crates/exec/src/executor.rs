@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use taut_base::{Duration, Error, GuidPrefix, Result, Time};
 use taut_dcps::{DomainParticipant, Entity, StatusMask};
-use taut_lock::Mutex;
+use taut_lock::{Mutex, thread_id};
 use taut_mem::Region;
 use taut_mem::lane::Bell;
 use taut_rtps::TxClass;
@@ -294,7 +294,7 @@ impl Executor {
         let role = match self.inner.role.claim() {
             Claim::Taken => Some(Driving::new(&self.inner)),
             // It polls, is asked whether to go on, and drives on.
-            _ if self.inner.role.is_away(taut_lock::thread_id()) => None,
+            _ if self.inner.role.is_away(thread_id()) => None,
             _ => return refused("another thread drives: it is in run_once, too, or waits for samples"),
         };
         role.iter().for_each(Driving::note_driven);
@@ -518,7 +518,7 @@ impl Inner {
                 let found = first.take().and_then(|first| first(&role));
                 return found.or_else(|| self.drive_until(Some(&role), until, &mut ready));
             }
-            if self.role.is_away(taut_lock::thread_id()) {
+            if self.role.is_out(thread_id) {
                 return self.drive_until(None, until, &mut ready);
             }
             let seen = self.role.start_following();
@@ -541,13 +541,13 @@ impl Inner {
         }
     }
 
-    /// The same for a writer: the background thread is to go on driving, as the next burst needs it.
+    /// The same for a writer: the background thread is to go on driving, as the next burst needs it. It may be the caller.
     pub fn wait_behind<R>(
         &self,
         until: Option<Time>,
         mut ready: impl FnMut(&mut DomainParticipant, Time) -> Option<R>,
     ) -> Option<R> {
-        if self.background_thread.lock().is_none() {
+        if self.background_thread.lock().is_none() || self.role.is_out(thread_id) {
             return self.wait(until, ready);
         }
         loop {

@@ -32,6 +32,8 @@ pub(crate) struct Role {
     state: AtomicU32,
     /// The thread that has it, while it looks at nothing: it is in the hands of the user, or does what may take long.
     away: AtomicU32,
+    /// The same, while it is at another participant and back soon.
+    visits: AtomicU32,
     /// Threads of the user that want the role while the background thread has it.
     wanted: AtomicUsize,
     /// The background thread sleeps until it is woken.
@@ -47,7 +49,7 @@ pub(crate) struct Role {
 
 /// While it lives the thread that has the role looks at nothing.
 pub(crate) struct Away<'a> {
-    role: &'a Role,
+    thread: &'a AtomicU32,
     /// What it was before: one within the other is no end of that.
     before: u32,
 }
@@ -55,7 +57,7 @@ pub(crate) struct Away<'a> {
 impl Drop for Away<'_> {
     fn drop(&mut self) {
         // Who finds it away yet sends what may wait.
-        self.role.away.store(self.before, Ordering::Release);
+        self.thread.store(self.before, Ordering::Release);
     }
 }
 
@@ -107,12 +109,31 @@ impl Role {
         // Nobody else changes it meanwhile.
         let before = self.away.load(Ordering::Relaxed);
         self.away.store(thread, Ordering::SeqCst);
-        Away { role: self, before }
+        Away { thread: &self.away, before }
+    }
+
+    /// The same of one who is at another participant, and back soon: to all others it goes on driving. But a listener of that
+    /// participant, which it may run there, may wait for this one.
+    pub fn go_visiting(&self, thread: u32) -> Away<'_> {
+        let before = self.visits.load(Ordering::Relaxed);
+        self.visits.store(thread, Ordering::Relaxed);
+        Away { thread: &self.visits, before }
     }
 
     /// Has the thread of this number the role, and looks at nothing? What it waits for then nobody else brings.
     pub fn is_away(&self, thread: u32) -> bool {
         self.away.load(Ordering::SeqCst) == thread
+    }
+
+    /// The same of the calling thread, whose number `thread` says, be it away or visiting: it drives from where it is if it waits.
+    #[inline]
+    pub fn is_out(&self, thread: impl Fn() -> u32) -> bool {
+        // No other thread puts this one's number there.
+        let is = |word: &AtomicU32| {
+            let number = word.load(Ordering::Relaxed);
+            number != NOBODY && number == thread()
+        };
+        is(&self.away) || is(&self.visits)
     }
 
     /// Has the background thread take the role if it is free. Returns whether to wake it for that.
@@ -130,9 +151,11 @@ impl Role {
         self.wanted.load(Ordering::SeqCst) > 0
     }
 
-    /// Is the background thread to step aside for one, as it has the role? Nobody else is.
+    /// Is the background thread to step aside for one, as it has the role? Nobody else is, and from a visit it cannot.
     pub fn is_to_step_aside(&self) -> bool {
-        self.is_wanted() && self.state.load(Ordering::SeqCst) & WHO == BACKGROUND
+        self.is_wanted()
+            && self.state.load(Ordering::SeqCst) & WHO == BACKGROUND
+            && self.visits.load(Ordering::Relaxed) == NOBODY
     }
 
     /// Gives the role back. A user who has not driven has not come: the background thread is not to leave the driving to

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 use taut_base::{Duration, Result, Time};
 use taut_dcps::ReaderSide;
-use taut_lock::MutexGuard;
+use taut_lock::{MutexGuard, thread_id};
 
 use crate::access::{tell_wall_clock, tell_wall_clock_to, would_wait};
 use crate::clock::monotonic_now;
@@ -201,6 +201,7 @@ impl Executor {
         }
         if has_lanes
             && self.is_threaded()
+            && !self.inner.role.is_out(thread_id)
             && let Some(found) = self.park(door, until)
         {
             return found;
