@@ -190,7 +190,7 @@ impl Inner {
             has_news.set(Some(news || has_news.get() == Some(true)));
             self.let_go(core, news);
         };
-        self.writes.help_on(|| self.try_token(), serve);
+        self.writes.help_on(|| self.try_token(), serve, || self.has_driver_go_on());
         has_news.get()
     }
 

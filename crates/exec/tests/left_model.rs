@@ -101,13 +101,23 @@ impl Model {
             had.set(self.below(4) > 0);
             had.get().then_some(())
         };
-        self.left.help(take, |()| {
+        // Somebody drives who was told to go on.
+        let goes_on = Cell::new(false);
+        let tell = || {
+            assert!(!goes_on.get() && self.is_any(), "it is told once, of what there is");
+            goes_on.set(self.below(2) == 0);
+            goes_on.get()
+        };
+        let serve = |()| {
+            assert!(!goes_on.get(), "another one does");
             self.run();
             if self.below(3) == 0 {
                 self.leave();
             }
-        });
-        assert!(!had.get() || !self.is_any(), "it went with the token free and a write left");
+        };
+        self.left.help(take, serve, tell);
+        let is_left = had.get() && !goes_on.get() && self.is_any();
+        assert!(!is_left, "it went with the token free and a write left");
     }
 
     fn step(&self) {
@@ -155,6 +165,7 @@ fn threads_run_each_write_once_and_in_its_order() {
                     }
                 });
             },
+            || false,
         );
     };
     std::thread::scope(|scope| {

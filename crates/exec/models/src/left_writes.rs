@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
+use taut_base::Time;
 
+use crate::driver::holding::Holding;
 use crate::write::left::{Left, Line};
 use crate::{explore, sync};
 
@@ -25,15 +27,17 @@ struct Model {
     run: std::sync::Mutex<Vec<Write>>,
     /// Somebody drives.
     is_driven: sync::AtomicBool,
+    holding: Holding,
 }
 
 impl Model {
-    fn new() -> Arc<Model> {
+    fn new(is_driven: bool) -> Arc<Model> {
         Arc::new(Model {
             taken: AtomicBool::new(false),
             left: Left::new(ROOM),
             run: std::sync::Mutex::default(),
-            is_driven: sync::AtomicBool::new(true),
+            is_driven: sync::AtomicBool::new(is_driven),
+            holding: Holding::default(),
         })
     }
 
@@ -64,7 +68,16 @@ impl Model {
     }
 
     fn help(&self) {
-        self.left.help(|| self.try_token(), |()| self.serve());
+        self.left.help(|| self.try_token(), |()| self.serve(), || self.has_driver_go_on());
+    }
+
+    /// As `Inner` has it.
+    fn has_driver_go_on(&self) -> bool {
+        let goes_on = self.is_driven.load(Ordering::SeqCst);
+        if goes_on {
+            self.holding.rouse();
+        }
+        goes_on
     }
 
     fn serve(&self) {
@@ -102,7 +115,13 @@ impl Model {
 
     fn end_driving(&self) {
         self.is_driven.store(false, Ordering::SeqCst);
-        self.left.help_on(|| self.try_token(), |()| self.serve());
+        self.left.help_on(|| self.try_token(), |()| self.serve(), || self.has_driver_go_on());
+    }
+
+    /// The driver has found nothing to do, says that it sleeps, and looks, as `Inner::wait_at_port` has it. Does it sleep?
+    fn doze(&self) -> bool {
+        self.holding.fall_asleep(Time::NEVER, Time::NEVER);
+        !self.left.is_any()
     }
 
     /// A step of the driver.
@@ -112,9 +131,10 @@ impl Model {
         self.give_back();
     }
 
-    fn finish(&self, writers: usize, writes: usize) {
+    /// So many writes of each writer.
+    fn finish(&self, writes: &[usize]) {
         let run = self.run.lock().unwrap();
-        for writer in 0..writers {
+        for (writer, writes) in writes.iter().copied().enumerate() {
             let numbers: Vec<usize> = run.iter().filter(|(of, _)| *of == writer).map(|(_, n)| *n).collect();
             assert_eq!(numbers, Vec::from_iter(0..writes), "all, each once, in order");
         }
@@ -124,7 +144,7 @@ impl Model {
 #[test]
 fn a_write_that_is_left_is_run() {
     explore(|| {
-        let model = Model::new();
+        let model = Model::new(false);
         let writers: Vec<_> = (0..2)
             .map(|writer| {
                 let model = Arc::clone(&model);
@@ -132,7 +152,7 @@ fn a_write_that_is_left_is_run() {
             })
             .collect();
         writers.into_iter().for_each(|writer| writer.join().unwrap());
-        model.finish(2, WRITES);
+        model.finish(&[WRITES; 2]);
     });
 }
 
@@ -141,14 +161,14 @@ fn a_writer_overtakes_nothing_that_it_has_left() {
     // One more than there is room for, while the driver holds the token or does not.
     const MANY: usize = ROOM + 1;
     explore(|| {
-        let model = Model::new();
+        let model = Model::new(false);
         let driver = {
             let model = Arc::clone(&model);
             thread::spawn(move || (0..2).for_each(|_| model.step()))
         };
         (0..MANY).for_each(|n| model.write((0, n)));
         driver.join().unwrap();
-        model.finish(1, MANY);
+        model.finish(&[MANY]);
     });
 }
 
@@ -156,7 +176,7 @@ fn a_writer_overtakes_nothing_that_it_has_left() {
 #[test]
 fn what_is_left_once_more_is_run() {
     explore(|| {
-        let model = Model::new();
+        let model = Model::new(true);
         model.token();
         let [driver, writer] = [Model::end_driving, |model: &Model| model.write((0, 0))].map(|does| {
             let model = Arc::clone(&model);
@@ -164,6 +184,42 @@ fn what_is_left_once_more_is_run() {
         });
         model.write_alone((1, 0));
         [driver, writer].map(|thread| thread.join().unwrap());
-        model.finish(2, 1);
+        model.finish(&[1; 2]);
+    });
+}
+
+/// Two write, and what one of them leaves while the other helps is left to whoever drives. Returns what that one did.
+fn write_beside<R: 'static>(model: &Arc<Model>, drives: fn(&Model) -> R) -> R {
+    let driver = {
+        let model = Arc::clone(model);
+        thread::spawn(move || drives(&model))
+    };
+    let writer = {
+        let model = Arc::clone(model);
+        thread::spawn(move || (0..WRITES).for_each(|n| model.write((1, n))))
+    };
+    model.write((0, 0));
+    writer.join().unwrap();
+    driver.join().unwrap()
+}
+
+#[test]
+fn who_goes_to_sleep_is_woken_for_what_was_left_while_one_helped() {
+    explore(|| {
+        let model = Model::new(true);
+        let sleeps = write_beside(&model, Model::doze);
+        if !sleeps || !model.holding.is_asleep() {
+            model.step();
+        }
+        model.finish(&[1, WRITES]);
+    });
+}
+
+#[test]
+fn who_drives_no_more_runs_what_was_left_while_one_helped() {
+    explore(|| {
+        let model = Model::new(true);
+        write_beside(&model, Model::end_driving);
+        model.finish(&[1, WRITES]);
     });
 }

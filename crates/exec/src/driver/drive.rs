@@ -228,7 +228,13 @@ impl Inner {
     }
 
     /// The wait of who has said that it sleeps, unless it is `busy`: there is something to do, and it only looks.
-    fn wait_at_port(&self, now: Time, wake_at: Time, mut busy: bool, ready: &mut Readable) -> Option<Time> {
+    pub fn wait_at_port(
+        &self,
+        now: Time,
+        wake_at: Time,
+        mut busy: bool,
+        ready: &mut Readable,
+    ) -> Option<Time> {
         let polls = self.polling.is_on();
         // Who polls looks at lanes itself.
         let watched = !polls && self.doors.is_watched();
@@ -241,6 +247,8 @@ impl Inner {
         busy |= self.role.is_to_step_aside();
         // Nor has who ended the participant before that, or left matches.
         busy |= self.closing.load(Ordering::SeqCst) || self.joins.matched.is_any_left();
+        // Nor has who left a write to whoever drives.
+        busy |= self.writes.is_any();
         // And who has rung may wait for room, which is no sample.
         busy |= self.doors.owes_look();
         // Neither has who promised to write again, left somebody asleep, or is to connect again, before it was said until when

@@ -244,3 +244,26 @@ fn who_wants_the_role_of_the_background_thread_keeps_no_other_awake() {
     });
     inner.role.release(true);
 }
+
+/// Who left it has woken nobody: the driver did not sleep yet.
+#[test]
+fn who_is_about_to_sleep_finds_what_was_left_meanwhile() {
+    let (executor, writer, reader) = with_both_ends(inline());
+    let mut outlet = executor.outlet(writer, &DataWriterQos::default()).unwrap();
+    hear_all(&executor);
+    let inner = &executor.inner;
+    assert_eq!(inner.role.claim(), Claim::Taken);
+    let now = monotonic_now();
+    let until = now + LIMIT;
+    inner.holding.fall_asleep(until, Time::NEVER);
+    let core = inner.enter();
+    write(&executor, &mut outlet, 1);
+    // Its holder has let go, and left it to whoever drives.
+    drop(core);
+    let mut readable = Readable::default();
+    inner.wait_at_port(now, until, false, &mut readable);
+    assert!(monotonic_now() < until, "it sleeps");
+    inner.give_back(inner.step(&readable, None));
+    assert_eq!(take(&executor, reader), [1]);
+    inner.role.release(true);
+}

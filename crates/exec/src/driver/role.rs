@@ -120,6 +120,11 @@ impl Role {
         Away { thread: &self.visits, before }
     }
 
+    /// Is who has it at another participant, maybe in a listener of that one's?
+    pub fn is_visiting(&self) -> bool {
+        self.visits.load(Ordering::Relaxed) != NOBODY
+    }
+
     /// Has the thread of this number the role, and looks at nothing? What it waits for then nobody else brings.
     pub fn is_away(&self, thread: u32) -> bool {
         self.away.load(Ordering::SeqCst) == thread
@@ -153,9 +158,7 @@ impl Role {
 
     /// Is the background thread to step aside for one, as it has the role? Nobody else is, and from a visit it cannot.
     pub fn is_to_step_aside(&self) -> bool {
-        self.is_wanted()
-            && self.state.load(Ordering::SeqCst) & WHO == BACKGROUND
-            && self.visits.load(Ordering::Relaxed) == NOBODY
+        self.is_wanted() && self.state.load(Ordering::SeqCst) & WHO == BACKGROUND && !self.is_visiting()
     }
 
     /// Gives the role back. A user who has not driven has not come: the background thread is not to leave the driving to

@@ -90,28 +90,32 @@ impl<W> Left<W> {
     }
 
     /// After a write was left, and after the token was given back: whoever has the token runs what is left, or
-    /// this thread does, by `serve`, with what `take` gets.
-    pub fn help<T>(&self, take: impl Fn() -> Option<T>, serve: impl Fn(T)) {
+    /// this thread does, by `serve`, with what `take` gets. What comes meanwhile it runs, too, unless somebody `goes_on`, who was
+    /// told to: it may come as fast as one runs it.
+    pub fn help<T>(&self, take: impl Fn() -> Option<T>, serve: impl Fn(T), goes_on: impl Fn() -> bool) {
         // Pairs with itself: of one who leaves a write and one who lets go, be it of what it took here, either
         // the first gets the token or the second sees the write.
         fence(Ordering::SeqCst);
-        self.help_on(take, serve);
+        self.help_on(take, serve, goes_on);
     }
 
     /// The same for one who has made that fence after it gave the token back.
     #[inline]
-    pub fn help_on<T>(&self, take: impl Fn() -> Option<T>, serve: impl Fn(T)) {
+    pub fn help_on<T>(&self, take: impl Fn() -> Option<T>, serve: impl Fn(T), goes_on: impl Fn() -> bool) {
         if self.is_any() {
-            self.serve_all(take, serve);
+            self.serve_all(take, serve, goes_on);
         }
     }
 
     #[cold]
-    fn serve_all<T>(&self, take: impl Fn() -> Option<T>, serve: impl Fn(T)) {
-        while self.is_any() {
+    fn serve_all<T>(&self, take: impl Fn() -> Option<T>, serve: impl Fn(T), goes_on: impl Fn() -> bool) {
+        loop {
             let Some(token) = take() else { return };
             serve(token);
             fence(Ordering::SeqCst);
+            if !self.is_any() || goes_on() {
+                return;
+            }
         }
     }
 

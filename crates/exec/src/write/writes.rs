@@ -286,21 +286,31 @@ impl Inner {
             return self.give_back_soon(core);
         }
         let woke = if core.participant.is_quiet() { self.let_go(core, true) } else { self.finish_soon(core) };
-        if !self.is_driven() {
+        if self.writes.is_any() && !self.has_driver_go_on() {
             self.help_on();
         }
         woke
     }
 
+    /// Leaves what others have left once more, to whoever drives, who is woken for it. `false` if nobody drives who would.
+    pub fn has_driver_go_on(&self) -> bool {
+        // Who is about to visit looks after it has said so, as who is about to give the role back does.
+        let goes_on = self.is_driven() && !self.role.is_visiting();
+        if goes_on {
+            self.kick();
+        }
+        goes_on
+    }
+
     /// After a write was left, or the token given back: whoever holds the token runs it, or this thread does.
     pub fn help(&self) {
-        self.writes.help(|| self.try_token(), |core| self.serve(core));
+        self.writes.help(|| self.try_token(), |core| self.serve(core), || self.has_driver_go_on());
     }
 
     /// The same after [`Inner::let_go`], in which there is a fence.
     #[inline]
     pub fn help_on(&self) {
-        self.writes.help_on(|| self.try_token(), |core| self.serve(core));
+        self.writes.help_on(|| self.try_token(), |core| self.serve(core), || self.has_driver_go_on());
     }
 
     fn serve(&self, mut core: MutexGuard<'_, Core>) {
@@ -453,16 +463,19 @@ fn transmit(core: &mut Core, lowest: TxClass, budget: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::{Duration, Instant};
 
     use taut_base::Time;
-    use taut_dcps::Endpoint;
+    use taut_dcps::{Endpoint, Entity, StatusMask};
     use taut_qos::{DataWriterQos, History};
     use taut_rtps::TxClass;
 
     use crate::driver::role::Claim;
     use crate::driver::watch::Readable;
-    use crate::executor_tests::{Matched, endpoint, executor, matched, new_write, soon, write};
+    use crate::executor_tests::{Matched, endpoint, executor, inline, matched, new_write, soon, write};
+    use crate::{Executor, Outlet, listener};
 
     const LIMIT: Duration = Duration::from_secs(20);
 
@@ -558,5 +571,56 @@ mod tests {
         assert!(inner.writes.is_any());
         inner.send_held();
         assert!(!inner.writes.is_any(), "who gives the role back looks for it");
+    }
+
+    /// Leaves one more to a holder who lets go and does not look, with news, while whoever drives has gone to sleep.
+    fn leave_one(executor: &Executor, outlet: &mut Outlet) {
+        let mut core = executor.inner.enter();
+        core.participant.tell(Entity::Participant, StatusMask::INCONSISTENT_TOPIC);
+        write(executor, outlet, 1);
+        drop(core);
+        executor.inner.holding.fall_asleep(Time::NEVER, Time::NEVER);
+    }
+
+    /// Others write as fast as one runs what they have left.
+    #[test]
+    fn who_helps_runs_what_is_left_once_and_has_whoever_drives_go_on() {
+        const MANY: usize = 100;
+        let executor = Arc::new(inline());
+        let inner = &executor.inner;
+        // Each write meets the protocol, and none has news.
+        let [(first, qos), (critical, critical_qos)] = [0, 1].map(|transport_priority| {
+            let qos = DataWriterQos { transport_priority, ..DataWriterQos::default() }.transient_local();
+            (executor.create_writer(endpoint(qos.clone())).unwrap().0, qos)
+        });
+        let [mut first, mut more] = [(); 2].map(|()| executor.outlet(first, &qos).unwrap());
+        let mut critical = executor.outlet(critical, &critical_qos).unwrap();
+        executor.run_once(Some(Time(0))).unwrap();
+        let (own, calls) = (Arc::downgrade(&executor), Arc::new(AtomicUsize::new(0)));
+        let count = Arc::clone(&calls);
+        let listens = move |_| {
+            if count.fetch_add(1, Ordering::SeqCst) % MANY < MANY - 1 {
+                leave_one(&own.upgrade().unwrap(), &mut more);
+            }
+        };
+        executor.set_listener(Entity::Participant, Some(listener(listens))).unwrap();
+        let mut helps = || {
+            let before = calls.load(Ordering::SeqCst);
+            leave_one(&executor, &mut first);
+            inner.help();
+            let is_woken = !inner.holding.is_asleep();
+            inner.holding.wake();
+            (calls.load(Ordering::SeqCst) - before, inner.writes.is_any(), is_woken)
+        };
+        assert_eq!(helps(), (MANY, false, true), "nobody else would");
+        assert_eq!(inner.role.claim(), Claim::Taken);
+        assert_eq!(helps(), (1, true, true));
+        write(&executor, &mut critical, 2);
+        assert!(inner.writes.is_any() && !inner.holding.is_asleep(), "left while it told, to one who sleeps");
+        let visiting = inner.role.go_visiting(1);
+        inner.help();
+        assert!(!inner.writes.is_any(), "who drives may be in a listener of another participant");
+        drop(visiting);
+        inner.role.release(true);
     }
 }
