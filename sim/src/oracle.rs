@@ -354,8 +354,16 @@ fn check_depth(writer: &WriterRecord, reader: &ReaderRecord, seen: &Seen, since:
     };
     let kept = depth(w.history).min(depth(r.history));
     let mut all: BTreeMap<u32, Vec<(u64, ChangeKind)>> = BTreeMap::new();
+    // What has ended before they matched a durable KEEP_LAST writer may have forgotten.
+    let forgets = w.history != History::KeepAll;
+    let matched_at = writer.matched_at.get(&reader.reader.guid).copied().filter(|_| forgets).unwrap_or(0);
     for (number, (key, kind)) in (1..).zip(&writer.changes).filter(|(number, _)| *number > since) {
-        all.entry(*key).or_default().push((number, *kind));
+        let of_instance = all.entry(*key).or_default();
+        if *kind == ChangeKind::NotAliveDisposedUnregistered && number <= matched_at {
+            of_instance.clear();
+            continue;
+        }
+        of_instance.push((number, *kind));
     }
     for (key, all) in all {
         for (number, kind) in all.into_iter().rev().take(kept) {

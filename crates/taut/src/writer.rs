@@ -395,6 +395,8 @@ mod tests {
         // Until the reader is in the lane another thread may hold the token, which is to deliver it.
         reader.wait(SOON).unwrap();
         assert_eq!(reader.take_next().unwrap().unwrap().data, Some(image));
+        // And that thread may have it still.
+        writer.wait_for_acknowledgments(SOON).unwrap();
         let Tools { pool, .. } = &mut *writer.untyped.tools.borrow_mut();
         let mut buffer = pool.claim();
         let unused = buffer.is_empty();
