@@ -143,7 +143,8 @@ impl Aim {
             let floor =
                 Base { peers: FLOOR, line: self.line, figure: self.figure, setting: "" }.best(records, own);
             let floor_off = floor.map(|(_, floor)| off(floor)).filter(|floor_off| *floor_off < off(figure));
-            let flaw = (own.loss() > self.figure.spoilt_by).then_some("missed: samples got lost");
+            let lost = (own.loss() > self.figure.spoilt_by).then_some("missed: samples got lost");
+            let flaw = lost.or_else(|| flaw_of(own));
             let off = if flaw.is_some() { f64::INFINITY } else { off(figure) };
             Some(Held { aim: self, own, base, beside, off, flaw, floor_off })
         };
@@ -183,6 +184,15 @@ impl Aim {
             && !self.line.spins
             && self.line.transport != "thread"
             && self.base.as_ref().is_some_and(is_other)
+    }
+}
+
+/// What no figure makes up for.
+fn flaw_of(own: &Record) -> Option<&'static str> {
+    let is_wrong = own.corrupt + own.duplicates + own.out_of_order > 0;
+    match own.failed_rounds {
+        0 => is_wrong.then_some("missed: samples came twice, out of order or damaged"),
+        _ => Some("missed: it failed in some rounds"),
     }
 }
 
@@ -554,6 +564,16 @@ mod tests {
         };
         let verdict = |lost| table(&[soaked("taut", lost), soaked("floor", 0)]).unwrap().rows[0][3].clone();
         assert_eq!([verdict(0), verdict(1)], ["holds", "missed: samples got lost"]);
+    }
+
+    #[test]
+    fn a_round_that_failed_and_samples_that_came_twice_are_flaws() {
+        let good = trip("taut", "a", 12);
+        let verdict = |own: Record| table(&[own, trip("floor", "a", 8)]).unwrap().rows[0][3].clone();
+        assert_eq!(verdict(good.clone()), "holds");
+        assert_eq!(verdict(Record { failed_rounds: 1, ..good.clone() }), "missed: it failed in some rounds");
+        let twice = verdict(Record { duplicates: 1, ..good });
+        assert_eq!(twice, "missed: samples came twice, out of order or damaged");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::report::peers;
 use crate::workload::is_as_named;
 pub(crate) use documents::SIZES;
 use figure::Figure;
-pub(crate) use figure::{mean_ns, of_all, of_participant};
+pub(crate) use figure::{of_all, of_participant};
 pub(crate) use table::Table;
 
 /// Who has a column, if there is a figure for it.

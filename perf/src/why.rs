@@ -116,7 +116,7 @@ const MISSED: [Missed; 11] = [
     Missed(
         &["1,000/s by", "polling: mean"],
         "behind a pause of a millisecond a round trip takes longer than back to back, of any program: by AF_XDP 13 us by the \
-         median where it takes 4.9 (the bare program 7.1 and 4.2), by memif 14.5 (5.9); what the machine holds up adds 3 to \
+         median where it takes 4.9 (the bare program 7.1 and 4.2), by memif 14.5 (5.9); what the machine holds up adds 4 to \
          10 us to the mean of 2,000. A tenth of Cyclone DDS asleep is 5 us",
     ),
     Missed(

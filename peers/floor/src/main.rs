@@ -83,7 +83,11 @@ fn fits(options: &Options) -> Result<(), Stop> {
     let known = match options.variant.as_str() {
         "" => true,
         // What they are for: several samples in one call.
-        "sendmmsg" | "gso" => transport == "udp" && matches!(options.role, Role::Pub | Role::Sub),
+        "sendmmsg" | "gso" => {
+            // One that is paced would leave within the next one's wait.
+            let paced = matches!(options.role, Role::Pub) && options.period_ns > 0;
+            transport == "udp" && matches!(options.role, Role::Pub | Role::Sub) && !paced
+        }
         "futex" | "eventfd" => matches!(transport, "intra" | "shm"),
         // One line has room for the numbers and a little more.
         "cacheline" => matches!(transport, "intra" | "shm") && options.size <= 64,

@@ -238,6 +238,7 @@ fn what_it_does_not_have_is_absent() {
         ("ping", "--transport udp --variant futex"),
         ("ping", "--transport shm --variant cacheline --size 65"),
         ("pub", "--transport udp --remotes 47"),
+        ("pub", "--transport udp --variant gso --period-ns 1000"),
         ("local", "--transport udp"),
     ] {
         let mut adapter = start(role, options);
