@@ -114,6 +114,9 @@ pub const GONE_KEPT: Duration = Duration::from_secs(100);
 pub const LOST: usize = 64;
 /// So many endpoints that are gone are kept at most where all that are matched know it.
 pub const GONE: usize = 1_024;
+/// And so many where one that has answered before does not know it. Lower has one that is slow believe in the first of them,
+/// higher takes more memory for one that is not there any more.
+pub const GONE_UNHEARD: usize = 16 * GONE;
 /// Numbers already asked for are asked for again after this. Lower doubles repairs that are under
 /// way, higher leaves a lost repair to wait.
 pub const NACK_REPEAT: Duration = Duration::from_millis(10);

@@ -247,4 +247,31 @@ mod tests {
         assert_eq!(writer.lost.acked().map(|acked| acked.0).min(), Some(2));
         assert_eq!(writer.lost.acked().count(), limits::LOST);
     }
+
+    #[test]
+    fn an_endpoint_that_is_gone_is_not_kept_for_who_does_not_answer() {
+        let qos = EndpointQos { durability: DurabilityKind::TransientLocal, ..EndpointQos::default_writer() };
+        let (guid, auto) =
+            (Guid::new(GuidPrefix([9; 12]), EntityId::SEDP_PUBLICATIONS_WRITER), MulticastChoice::Auto);
+        let mut writer = Writer::new(guid, WriterIndex(0), &qos, History::KeepLast(1), None, auto);
+        let proxy = ReaderProxy::new(reader(1), true, vec![Locator::INVALID], Vec::new());
+        writer.match_reader(proxy, false);
+        let mut ends = 0_u32;
+        let mut end = |writer: &mut Writer, now| {
+            ends += 1;
+            let mut instance = [0; 16];
+            instance[..4].copy_from_slice(&ends.to_le_bytes());
+            let mut new = NewChange { kind: ENDS, instance: InstanceHandle(instance), ..change() };
+            writer.write(now, &mut new).unwrap();
+            push(writer);
+            writer.history.len()
+        };
+        let late = Time(0) + limits::GONE_KEPT;
+        assert_eq!([Time(0), Time(1), late].map(|now| end(&mut writer, now)), [1, 2, 2]);
+        // It has answered once, and may be slow: so many are kept for it, and no more.
+        acknowledge(&mut writer, 1, 1, 1);
+        let later = late + limits::GONE_KEPT;
+        let held = (0..=limits::GONE_UNHEARD).map(|_| end(&mut writer, later)).max();
+        assert_eq!(held, Some(limits::GONE_UNHEARD));
+    }
 }

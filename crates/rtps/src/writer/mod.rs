@@ -709,11 +709,13 @@ impl Writer {
 
     /// A built-in writer keeps that an endpoint is gone until all that are matched have heard it, and for a while longer:
     /// who is found later may know the endpoint all the same, as it has heard what was said to others, or was lost
-    /// and comes back.
+    /// and comes back. Who has never answered is not waited for, and nobody for more than so many.
     fn forget_gone(&mut self, now: Time) {
-        let acked = self.acked_by_all().min(self.sent);
-        while let Some((number, at)) = self.gone.front().copied().filter(|(number, _)| *number <= acked) {
-            if self.gone.len() <= limits::GONE && now.since(at) < limits::GONE_KEPT {
+        let answers = self.proxies.values().filter(|proxy| proxy.reliable && proxy.has_acknowledged());
+        let acked = answers.map(|proxy| proxy.acked).fold(self.sent, SequenceNumber::min);
+        while let Some((number, at)) = self.gone.front().copied().filter(|(number, _)| *number <= self.sent) {
+            let most = if number > acked { limits::GONE_UNHEARD } else { limits::GONE };
+            if self.gone.len() <= most && (number > acked || now.since(at) < limits::GONE_KEPT) {
                 return;
             }
             self.gone.pop_front();
