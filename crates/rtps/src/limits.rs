@@ -12,6 +12,10 @@ pub const MESSAGE_SIZE: usize = 65_000;
 /// or looked for, by itself and for each reader. Lower drops what peers indeed say, which they repeat; higher makes the step
 /// longer that handles one datagram, of which one of 65 kB has room for 130,000.
 pub const MESSAGE_NUMBERS: u32 = 8_192;
+/// Of how many participants a message may tell what they have not said before: one, as a rule, or what one passes on for a few
+/// others. Where the table is full each of them has another one leave. Lower drops what is repeated anyway, higher makes that
+/// step longer: a message of 65 kB has room for 590.
+pub const MESSAGE_ANNOUNCEMENTS: u32 = 8;
 /// Payload bytes of the smallest fragments. IPv4 gets 548 bytes through everywhere; lower would have a lie about
 /// a path make datagrams of headers.
 pub const FRAGMENT_SIZE_MIN: usize = 512;

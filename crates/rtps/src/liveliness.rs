@@ -1,6 +1,6 @@
 //! The Writer Liveliness Protocol: who promises to be alive, who watches. RTPS 2.5 §8.4.13.
 
-use taut_base::{Duration, Guid, GuidPrefix, InstanceHandle, Time};
+use taut_base::{Duration, Guid, GuidPrefix, InstanceHandle, SequenceNumber, Time};
 use taut_mem::Bytes;
 use taut_qos::LivelinessKind;
 use taut_wire::{Cursor, EncapsulationId};
@@ -38,6 +38,18 @@ pub(crate) struct Alive {
     pub revived: Vec<ReaderIndex>,
     /// Participants of which a MANUAL_BY_PARTICIPANT writer was heard: not all vendors say so of the others.
     pub spoken: Vec<GuidPrefix>,
+}
+
+impl WriterProxy {
+    /// Does a change show that the writer is alive, where its application has promised to say so? Not one that only comes once
+    /// more, or later than what follows it; of the newest one each `part` does. RTPS 2.5 §8.3.8.6 has the same of heartbeats that
+    /// repair.
+    #[inline]
+    pub(crate) fn is_news(&mut self, number: SequenceNumber, part: bool) -> bool {
+        let is_news = number > self.newest || part && number == self.newest;
+        self.newest = self.newest.max(number);
+        is_news || self.liveliness.kind == LivelinessKind::Automatic
+    }
 }
 
 impl Alive {

@@ -176,7 +176,7 @@ impl Participant {
         let (mut kept, rest) = (None, with_rest(source.message, payload));
         self.for_each_reader(writer, data.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
-            rx.hear(now, reader.index, proxy);
+            rx.hear_change(now, reader.index, proxy, (number, false));
             pass_lane(reader.index, proxy, sink);
             if rx.has_arrived(now, reader.index, proxy, number, data.reader_id) {
                 return;
@@ -232,7 +232,7 @@ impl Participant {
         let mut is_followed = false;
         self.for_each_reader(writer, frag.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
-            rx.hear(now, reader.index, proxy);
+            rx.hear_change(now, reader.index, proxy, (number, true));
             pass_lane(reader.index, proxy, sink);
             if rx.has_arrived(now, reader.index, proxy, number, frag.reader_id) {
                 return;
@@ -357,7 +357,7 @@ impl Participant {
     ) {
         self.for_each_reader(writer, reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
-            rx.hear(now, reader.index, proxy);
+            rx.hear_change(now, reader.index, proxy, (number, false));
             pass_lane(reader.index, proxy, sink);
             if !proxy.is_known(number) {
                 rx.pass_over(now, reader.index, proxy, number, sink);
@@ -637,6 +637,20 @@ impl Rx<'_> {
         if lost > 0 {
             pass_lane(reader, proxy, sink);
             self.note_lost(reader, lost);
+        }
+    }
+
+    /// A change of a writer has come, or a `part` of it.
+    #[inline(always)]
+    fn hear_change(
+        &mut self,
+        now: Time,
+        reader: ReaderIndex,
+        proxy: &mut WriterProxy,
+        (number, part): (SequenceNumber, bool),
+    ) {
+        if proxy.is_news(number, part) {
+            self.hear(now, reader, proxy);
         }
     }
 

@@ -336,6 +336,9 @@ impl Participant {
 
     /// A participant says of itself what it has not said before, or not from there.
     fn on_announcement(&mut self, now: Time, source: &Source<'_>, payload: &[u8]) {
+        if !source.may_announce() {
+            return bump(&mut self.counters.too_many_participants);
+        }
         let data = match ParticipantData::parse(payload, source.vendor) {
             Ok(data) => data,
             Err(reason) => return self.counters.malformed(reason),

@@ -53,8 +53,10 @@ pub struct WriterProxy {
     pub ack_due: bool,
     /// It is among those that its reader tells something.
     pub(super) has_turn: bool,
-    /// When something of this writer last arrived.
+    /// When this writer last showed that it is alive.
     pub heard: Time,
+    /// The highest number by which it did.
+    pub(crate) newest: SequenceNumber,
     /// When it was last heard with all others of its participant that promise the same.
     pub spoke_at: Time,
     /// What the writer has promised.
@@ -116,6 +118,7 @@ impl WriterProxy {
             ack_due: reliable,
             has_turn: false,
             heard: Time(i64::MIN),
+            newest: SequenceNumber::ZERO,
             spoke_at: Time(i64::MIN),
             liveliness: Liveliness::default(),
             alive: true,

@@ -1,5 +1,7 @@
 //! Who a submessage is from and for, and how much more of its message is looked at. RTPS 2.5 §8.3.4.
 
+use std::cell::Cell;
+
 use taut_base::{GuidPrefix, Locator, SequenceNumberSet, Timestamp, VendorId};
 use taut_wire::Header;
 
@@ -18,13 +20,31 @@ pub(crate) struct Source<'a> {
     pub(super) timestamp: Option<Timestamp>,
     /// How many numbers its sets may still have.
     numbers: u32,
+    /// How many participants it may still tell something new of.
+    announcements: Cell<u32>,
 }
 
 impl<'a> Source<'a> {
     /// Before the first submessage.
     pub(super) fn new(message: &'a [u8], header: &Header, locator: Locator) -> Source<'a> {
-        let (prefix, vendor, numbers) = (header.prefix, header.vendor, limits::MESSAGE_NUMBERS);
-        Source { message, prefix, vendor, locator, for_us: true, reflected: false, timestamp: None, numbers }
+        Source {
+            message,
+            prefix: header.prefix,
+            vendor: header.vendor,
+            locator,
+            for_us: true,
+            reflected: false,
+            timestamp: None,
+            numbers: limits::MESSAGE_NUMBERS,
+            announcements: Cell::new(limits::MESSAGE_ANNOUNCEMENTS),
+        }
+    }
+
+    /// May it tell something new of one more participant, which counts? What is too much for one step is repeated.
+    pub(crate) fn may_announce(&self) -> bool {
+        let left = self.announcements.get();
+        self.announcements.set(left.saturating_sub(1));
+        left > 0
     }
 
     /// May a set with so many numbers be looked through, which counts? What is too much for one step is repeated.

@@ -2,7 +2,9 @@
 
 use taut_base::{Duration, EntityId, Guid, SequenceNumber, Time, VendorId};
 use taut_port::Loopback;
-use taut_qos::{DurabilityKind, EndpointQos, History, MAX_NAME, OwnershipKind, PolicyId, ReliabilityKind};
+use taut_qos::{
+    DurabilityKind, EndpointQos, History, LivelinessKind, MAX_NAME, OwnershipKind, PolicyId, ReliabilityKind,
+};
 use taut_rtps::discovery::{EndpointData, ParticipantData, Refusal, builtin_endpoint};
 use taut_rtps::{EndpointConfig, Event, Offer, Participant, ReaderIndex, Sink, TxClass, limits};
 use taut_wire::{DataHeader, Endian, Header, Heartbeat, PayloadKind, Submessage, Submessages, pid};
@@ -284,4 +286,33 @@ fn a_step_compares_so_much_of_partitions_and_the_next_ones_the_rest() {
         assert_eq!(refused(&participant), WRITERS + compared);
         assert!(participant.match_more(Time(0), &mut Nowhere) || compared == WRITERS - 1);
     }
+}
+
+/// RTPS 2.5 §8.3.8.6 says so of heartbeats.
+#[test]
+fn what_comes_once_more_shows_no_life_of_a_writer_that_its_application_asserts() {
+    let (mut participant, mut sink) = (participant(), Strengths(Vec::new()));
+    reader_of(&mut participant, "Topic", ReliabilityKind::Reliable);
+    participant.on_frame(Time(0), &announcement(), &mut sink);
+    let lease = Duration::from_millis(100);
+    let said = publication(1, 1, "Topic", |qos| {
+        qos.reliability.kind = ReliabilityKind::Reliable;
+        (qos.liveliness.kind, qos.liveliness.lease_duration) = (LivelinessKind::ManualByTopic, lease);
+    });
+    participant.on_frame(Time(0), &said, &mut sink);
+    let mut alive = |now, number: Option<i64>| {
+        let come = number.map(|number| change(WRITER, number, &[0, 1, 0, 0]));
+        come.iter().for_each(|change| participant.on_frame(now, change, &mut sink));
+        participant.on_timeout(now, usize::MAX);
+        let changes = events(&mut participant).filter_map(|event| match event {
+            Event::LivelinessChanged { alive, .. } => Some(alive),
+            _ => None,
+        });
+        changes.collect::<Vec<_>>()
+    };
+    assert_eq!((alive(Time(1), Some(1)), alive(Time(2), Some(3))), (vec![], vec![]));
+    let late = Time(2) + lease;
+    assert_eq!(alive(late, None), [false]);
+    assert_eq!([3, 2, 1].map(|number| alive(late, Some(number))), [vec![], vec![], vec![]], "as repairs do");
+    assert_eq!(alive(late, Some(4)), [true]);
 }

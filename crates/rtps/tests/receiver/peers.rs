@@ -283,6 +283,22 @@ fn who_is_reached_elsewhere_is_asked_as_often_as_at_first() {
 }
 
 #[test]
+fn a_message_tells_of_no_more_participants_than_a_step_takes() {
+    const TOLD: usize = 20;
+    let mut participant = participant();
+    let each = |n: u8| Announcement { source: GuidPrefix([n; 12]), ..Announcement::of(OTHER) }.frame().bytes;
+    let mut message = each(100).to_vec();
+    (101..100 + TOLD as u8).for_each(|n| message.extend_from_slice(&each(n)[HEADER_LEN..]));
+    let most = limits::MESSAGE_ANNOUNCEMENTS as usize;
+    // What is repeated is known, and the next ones are told of.
+    for known in [most, 2 * most, TOLD] {
+        participant.on_frame(Time(0), &frame(message.clone()), &mut Nowhere);
+        assert_eq!(participant.database().peers().count(), known);
+    }
+    assert_eq!(participant.counters().too_many_participants, (2 * TOLD - 3 * most) as u64);
+}
+
+#[test]
 fn participants_that_answer_nothing_give_way_to_newcomers() {
     let mut participant = participant();
     participant.on_frame(Time(0), &announcement(), &mut Nowhere);
