@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use taut_base::{Duration, SequenceNumber, Time};
-use taut_dcps::InstanceState;
+use taut_dcps::{DomainParticipant, InstanceState};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter};
 use taut_mem::{Bytes, Region};
 use taut_qos::{LivelinessKind, Qos, ResourceLimits};
@@ -293,4 +293,39 @@ fn what_had_no_room_as_a_lane_was_left_is_not_lost() {
     }
     assert_eq!(taken, [1, 2, 3, 4]);
     assert!(pair.is_acknowledged(0));
+}
+
+/// The lane of a full reader holds them, and its writer says that it is alive and has nothing left.
+#[test]
+fn what_waits_in_a_lane_is_not_lost_where_its_writer_has_it_no_longer() {
+    let mut pair = Pair::new(8).without_key();
+    let manual = (LivelinessKind::ManualByTopic, Duration::from_secs(9));
+    pair.writer(Qos::default().reliable().keep_last(1).liveliness(manual.0, manual.1));
+    let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+    pair.reader(Qos::default().reliable().keep_all().resource_limits(limits));
+    pair.run_until_matched();
+    let (mut there, here) = lane(CELLS);
+    let (writer, index, reader) = (pair.writers[0].guid, pair.writers[0].index, pair.readers[0]);
+    let from = pair.network.on(1, |participant, now| participant.add_lane(now, reader.index, writer, here));
+    pair.network.on(0, |participant, now| {
+        participant.set_reader_lane(now, index, reader.guid, from.flatten());
+    });
+    for number in 1..=4 {
+        let content = Content { key: 1, tag: pair.writers[0].tag, number, filler: 8 };
+        there.push(&[number, u64::MAX, 0, 0, 0], &content.encode()).unwrap();
+        let mut change = through_the_lane(Bytes::new());
+        pair.network.on(0, |participant, now| participant.write(now, index, &mut change).unwrap());
+    }
+    let mut taken = Vec::new();
+    for _ in 0..5 {
+        pair.network.on(0, |participant, now| participant.assert_liveliness(now, index));
+        pair.run_for(Duration::from_millis(200));
+        pair.network.on(1, |participant, now| participant.pull(now, reader.index, usize::MAX));
+        taken.extend(pair.take_numbers());
+    }
+    assert_eq!(taken, [1, 2, 3, 4]);
+    let total = |participant: &mut DomainParticipant, _| {
+        participant.side(reader.index, |side| side.sample_lost.total_count)
+    };
+    assert_eq!(pair.network.on(1, total).flatten(), Some(0));
 }

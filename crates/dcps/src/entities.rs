@@ -1,6 +1,7 @@
 //! What DCPS keeps of each reader and writer above the protocol: cache, statuses, what is news.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use taut_base::{Guid, SequenceNumber, Time};
 use taut_qos::{DataReaderQos, DataWriterQos};
@@ -245,6 +246,10 @@ impl Sink for Readers {
     fn lane_next(&mut self, index: ReaderIndex, writer: Guid, expected: SequenceNumber) -> SequenceNumber {
         let now = self.now;
         self.change_side(index, |side| side.lane_next(now, writer, expected)).unwrap_or(expected)
+    }
+
+    fn held_by_lane(&mut self, index: ReaderIndex, writer: Guid, numbers: Range<SequenceNumber>) -> u64 {
+        self.at_side(index, |side| side.held_by_lane(writer, &numbers)).unwrap_or(0)
     }
 }
 

@@ -3,12 +3,14 @@
 //! A reliable reader that is full leaves samples where they are, in the protocol or in a lane, and its writer waits for it.
 //! Once the writer has gone nobody brings them any more. If only its lane is left they are still the reader's.
 
+use std::ops::Range;
+
 use taut_base::{Guid, SequenceNumber, Time};
 use taut_mem::lane::Next;
 use taut_rtps::IntervalSet;
 use taut_rtps::history_cache::CacheChange;
 
-use crate::cell;
+use crate::cell::{self, Head};
 use crate::reader_side::{Pulled, ReaderSide, Source};
 use crate::status::StatusMask;
 
@@ -23,6 +25,13 @@ impl Source {
 }
 
 impl ReaderSide {
+    /// See [`taut_rtps::Sink::held_by_lane`].
+    pub(crate) fn held_by_lane(&self, writer: Guid, numbers: &Range<SequenceNumber>) -> u64 {
+        let sources = self.sources.iter().filter(|source| source.writer == writer && !source.broken);
+        let held = sources.flat_map(|source| source.lane.peek_all()).map(|meta| Head::of(&meta).number);
+        held.filter(|number| numbers.contains(number)).count() as u64
+    }
+
     /// A writer is no longer matched: what was written and has found no room, here, in its lane or in the protocol, is lost.
     pub(crate) fn leave_writer(&mut self, writer: Guid, undelivered: Option<IntervalSet>) -> StatusMask {
         let known = undelivered.as_ref().and_then(IntervalSet::last).unwrap_or(SequenceNumber::ZERO);

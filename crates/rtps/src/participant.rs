@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
+use std::ops::Range;
 
 use taut_base::{
     Duration, EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, Time, VendorId,
@@ -156,6 +157,11 @@ pub trait Sink {
     /// protocol, which has all below `expected`. Returns below which number all has come now.
     fn lane_next(&mut self, _: ReaderIndex, _: Guid, expected: SequenceNumber) -> SequenceNumber {
         expected
+    }
+
+    /// How many changes of these numbers lie in a reader's lane from a writer, and wait there.
+    fn held_by_lane(&mut self, _: ReaderIndex, _: Guid, _: Range<SequenceNumber>) -> u64 {
+        0
     }
 }
 

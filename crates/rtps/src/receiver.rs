@@ -3,6 +3,7 @@
 //! Owns nothing but the state of the message in hand. Nothing that arrives can make it fail: what
 //! is wrong is counted and dropped, with the rest of its message where the specification says so.
 
+mod lane;
 mod source;
 mod telling;
 
@@ -28,6 +29,8 @@ use crate::participant::{Participant, Sink};
 use crate::reader::{Assembly, FragmentInfo, Offer, Reader, Said, WriterProxy};
 use crate::writer::Acknowledged;
 use crate::{ReaderIndex, WriterIndex};
+use lane::lost_beside_lane;
+pub(crate) use lane::pass_lane;
 pub(crate) use source::Source;
 
 /// Payloads below this share of their receive buffer are copied out of it, so that a small sample
@@ -400,11 +403,12 @@ impl Participant {
                 rx.note(Event::HistoryReceived { reader: reader.index, writer });
             }
             pass_lane(reader.index, proxy, sink);
-            let (strength, mut delivers) = (proxy.strength, false);
+            let (strength, mut delivers, from) = (proxy.strength, false, proxy.next_expected());
             let lost = proxy.on_heartbeat(now, heartbeat, &mut |offer| {
                 rx.offer(reader.index, writer, strength, sink, offer);
                 delivers |= offer.is_none();
             });
+            let lost = lost_beside_lane(lost, reader.index, proxy, from..heartbeat.first_sn, sink);
             pass_lane(reader.index, proxy, sink);
             rx.note_late(reader.index, proxy, delivers);
             let due = proxy.ack_due || !proxy.assemblies.is_empty();
@@ -723,13 +727,6 @@ impl Rx<'_> {
 /// RTPS 2.5 §8.3.8.6: a heartbeat that only repairs keeps no promise of the application.
 fn shows_life(proxy: &WriterProxy, heartbeat: &Heartbeat) -> bool {
     heartbeat.liveliness_flag || proxy.liveliness.kind == LivelinessKind::Automatic
-}
-
-/// Brings the protocol and a writer's lane together: each learns how far the other has come.
-pub(crate) fn pass_lane(reader: ReaderIndex, proxy: &mut WriterProxy, sink: &mut dyn Sink) {
-    if proxy.lane {
-        proxy.pass(sink.lane_next(reader, proxy.guid, proxy.next_expected()));
-    }
 }
 
 fn parse_inline(list: Option<ParameterList<'_>>) -> Result<InlineQos, WireError> {

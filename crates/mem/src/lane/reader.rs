@@ -140,10 +140,14 @@ impl LaneReader {
 
     /// The next sample's words, if there is one.
     pub fn peek(&self) -> Option<Meta> {
-        let cell = self.shared.lane.cell(self.position);
-        let there = cell[STAMP].load(Ordering::Acquire) == ready(self.position);
-        let meta = words_of(cell);
-        (there && is_still(cell, self.position)).then_some(meta)
+        words_at(&self.shared.lane, self.position)
+    }
+
+    /// The words of all samples that are there to be read and not overtaken, oldest first. *Cost*: a look at each cell.
+    pub fn peek_all(&self) -> impl Iterator<Item = Meta> {
+        let lane = self.shared.lane.as_ref();
+        let positions = (0..lane.cells).map(|ahead| self.position.wrapping_add(ahead));
+        positions.map_while(|position| words_at(lane, position))
     }
 
     /// The next sample, put into `entry`; without one nothing can be said of what is in there. The writer
@@ -329,6 +333,15 @@ impl LaneReader {
 fn is_still(cell: &Cell, position: u64) -> bool {
     fence(Ordering::Acquire);
     cell[STAMP].load(Ordering::Relaxed) == ready(position)
+}
+
+/// What the cell of a position says, if the sample of that is there.
+#[inline]
+fn words_at(lane: &Lane, position: u64) -> Option<Meta> {
+    let cell = lane.cell(position);
+    let there = cell[STAMP].load(Ordering::Acquire) == ready(position);
+    let meta = words_of(cell);
+    (there && is_still(cell, position)).then_some(meta)
 }
 
 /// What a cell says beside its payload, if it [is still that](is_still).
