@@ -21,6 +21,13 @@ fn lane(cells: usize) -> (LaneWriter, LaneReader) {
     (there, LaneReader::attach(lane, feedback, false))
 }
 
+/// Lets the reader read a lane of the first writer, which knows it.
+fn read_lane(pair: &mut Pair, here: LaneReader) {
+    let (writer, index, reader) = (pair.writers[0].guid, pair.writers[0].index, pair.readers[0]);
+    let from = pair.network.on(reader.node, |side, now| side.add_lane(now, reader.index, writer, here));
+    pair.network.on(0, |side, now| side.set_reader_lane(now, index, reader.guid, from.flatten()));
+}
+
 /// What the protocol is given of a change that goes through the lane, with its payload if that is for others, too.
 fn through_the_lane(payload: Bytes) -> NewChange {
     NewChange {
@@ -70,12 +77,8 @@ fn a_writer_that_writes_into_its_lane_is_alive() {
         pair.reader(qos);
         pair.run_until_matched();
         let (mut there, here) = lane(CELLS);
-        let (writer, index, reader) = (pair.writers[0].guid, pair.writers[0].index, pair.readers[0]);
-        let from =
-            pair.network.on(1, |participant, now| participant.add_lane(now, reader.index, writer, here));
-        pair.network.on(0, |participant, now| {
-            participant.set_reader_lane(now, index, reader.guid, from.flatten());
-        });
+        let (index, reader) = (pair.writers[0].index, pair.readers[0]);
+        read_lane(&mut pair, here);
         for number in 1..=50 {
             let content = Content { key: 1, tag: pair.writers[0].tag, number, filler: 8 };
             there.push(&[number, u64::MAX, 0, 0, 0], &content.encode()).unwrap();
@@ -146,9 +149,8 @@ fn what_is_on_its_way_into_the_lane_is_not_lost_when_its_writer_says_that_it_is_
         pair.reader(qos);
         pair.run_until_matched();
         let (mut there, here) = lane(CELLS);
-        let (writer, index, reader) = (pair.writers[0].guid, pair.writers[0].index, pair.readers[0]);
-        let from = pair.network.on(1, |side, now| side.add_lane(now, reader.index, writer, here)).flatten();
-        pair.network.on(0, |side, now| side.set_reader_lane(now, index, reader.guid, from));
+        let (index, reader) = (pair.writers[0].index, pair.readers[0]);
+        read_lane(&mut pair, here);
         for number in 1..=20 {
             let content = Content { key: 1, tag: pair.writers[0].tag, number, filler: 8 };
             let mut change = through_the_lane(Bytes::new());
@@ -237,10 +239,7 @@ fn a_reader_that_has_room_again_does_not_wait_for_what_is_gone_behind_what_it_ge
     pair.run_for(Duration::from_millis(100));
     let (mut there, here) = lane(CELLS);
     let (writer, index, reader) = (pair.writers[0].guid, pair.writers[0].index, pair.readers[0]);
-    let from = pair.network.on(1, |participant, now| participant.add_lane(now, reader.index, writer, here));
-    pair.network.on(0, |participant, now| {
-        participant.set_reader_lane(now, index, reader.guid, from.flatten());
-    });
+    read_lane(&mut pair, here);
     // Neither finds room in the lane, nor comes in time by the network: the end of the instance is all that is left.
     pair.cut();
     pair.end_instance(ChangeKind::NotAliveDisposed, 1).unwrap();
@@ -273,10 +272,7 @@ fn what_had_no_room_as_a_lane_was_left_is_not_lost() {
     pair.run_until_matched();
     let (mut there, here) = lane(CELLS);
     let (writer, index, reader) = (pair.writers[0].guid, pair.writers[0].index, pair.readers[0]);
-    let from = pair.network.on(1, |participant, now| participant.add_lane(now, reader.index, writer, here));
-    pair.network.on(0, |participant, now| {
-        participant.set_reader_lane(now, index, reader.guid, from.flatten());
-    });
+    read_lane(&mut pair, here);
     for number in 1..=3 {
         let payload = Content { key: 1, tag: pair.writers[0].tag, number, filler: 8 }.encode();
         there.push(&[number, u64::MAX, 0, 0, 0], &payload).unwrap();
@@ -305,11 +301,8 @@ fn what_waits_in_a_lane_is_not_lost_where_its_writer_has_it_no_longer() {
     pair.reader(Qos::default().reliable().keep_all().resource_limits(limits));
     pair.run_until_matched();
     let (mut there, here) = lane(CELLS);
-    let (writer, index, reader) = (pair.writers[0].guid, pair.writers[0].index, pair.readers[0]);
-    let from = pair.network.on(1, |participant, now| participant.add_lane(now, reader.index, writer, here));
-    pair.network.on(0, |participant, now| {
-        participant.set_reader_lane(now, index, reader.guid, from.flatten());
-    });
+    let (index, reader) = (pair.writers[0].index, pair.readers[0]);
+    read_lane(&mut pair, here);
     for number in 1..=4 {
         let content = Content { key: 1, tag: pair.writers[0].tag, number, filler: 8 };
         there.push(&[number, u64::MAX, 0, 0, 0], &content.encode()).unwrap();
