@@ -6,6 +6,10 @@ use taut_cdr::Step;
 
 use super::{MAX_PARAMETERS, Relation};
 
+/// The most steps to a member. A type that holds itself has members of any depth, and looking one up goes as deep: a received
+/// value nests 32 structures at most, each with an element between.
+const MAX_STEPS: usize = 128;
+
 /// A value that is written out.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Literal {
@@ -177,6 +181,9 @@ impl<'t> Lexer<'t> {
                     return Err("an element is [number]".into());
                 };
                 path.push(Step::Element(at));
+            }
+            if path.len() > MAX_STEPS {
+                return Err(format!("a member is more than {MAX_STEPS} members and elements deep"));
             }
             if !self.take(".") {
                 break;

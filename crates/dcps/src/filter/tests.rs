@@ -186,6 +186,8 @@ fn texts_that_are_meant_to_break_it_are_refused_or_answered() {
     assert!(refusal(&deep(65), &[]).contains("64 deep"));
     assert!(refusal(&deep(10_000), &[]).contains("64 deep"));
     assert!(refusal(&"NOT ".repeat(8_000), &[]).contains("64 deep"));
+    // A type may hold itself.
+    assert!(refusal(&format!("{}v = 1", "n.".repeat(16_000)), &[]).contains("128 members"));
     assert!(refusal(&" ".repeat(MAX_EXPRESSION + 1), &[]).contains("longer than"));
     assert!(passes(&vec!["x = 7"; 2_500].join(" AND "), &[]));
     assert!(passes(&format!("name LIKE '{}3'", "%".repeat(30_000)), &[]));

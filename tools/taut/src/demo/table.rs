@@ -70,7 +70,8 @@ impl Screen {
 
 /// What has come from everybody, and how fast ours came; where there is no room, what was lost and the slowest stay longest.
 fn figures(tally: &Tally, room: Option<usize>) -> String {
-    let lost: u64 = tally.rows.values().map(Row::lost).sum();
+    // A peer may say what it likes.
+    let lost = tally.rows.values().map(Row::lost).fold(0, u64::saturating_add);
     let received: u64 = tally.sources.values().map(|source| source.received).sum();
     let mut parts = vec![(format!("received {received}"), 4), (format!("  lost {lost}"), 0)];
     if let Some([p50, p99, max]) = latency(tally, &Origin::Own) {
@@ -228,6 +229,19 @@ mod tests {
             assert_eq!(table[0], heading);
             assert!(table[1].ends_with(" 1") && table[1].chars().count() <= room, "{table:?}");
         }
+    }
+
+    #[test]
+    fn whatever_peers_say_there_is_a_sum_of_it() {
+        let mut tally = Tally::default();
+        for name in ["cpu", "memory"] {
+            for seq in [0, u64::MAX] {
+                let metric =
+                    Metric { name: name.to_owned(), seq, sent_unix_ns: 0, value: 0.0, unit: "%".to_owned() };
+                tally.add(&Origin::Other("x".to_owned()), Guid::from_bytes([2; 16]), metric, 1_000);
+            }
+        }
+        assert_eq!(figures(&tally, None), format!("received 4  lost {}", u64::MAX));
     }
 
     #[test]
