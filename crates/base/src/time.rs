@@ -88,6 +88,12 @@ impl Duration {
         if self.is_infinite() { self } else { Duration(self.0.saturating_mul(n)) }
     }
 
+    /// As who gets it reads it: what the wire has no seconds for is infinite.
+    #[must_use]
+    pub fn as_told(self) -> Duration {
+        if self.to_wire().0 == i32::MAX { Duration::INFINITE } else { self }
+    }
+
     /// As on the wire: seconds and 2^-32 s; infinite is 0x7fffffff, 0xffffffff.
     pub fn to_wire(self) -> (i32, u32) {
         let seconds = self.0 / NS_PER_S;

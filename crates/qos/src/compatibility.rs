@@ -207,6 +207,7 @@ mod tests {
         DestinationOrderKind::*, DurabilityKind::*, LivelinessKind::*, OwnershipKind::*,
         PresentationAccessScopeKind::*, Reliability,
     };
+    use crate::{PublisherQos, Qos, SubscriberQos, TopicQos};
 
     /// Sets one policy to the value number `n`, weakest first, and says how many values there are.
     type Set = fn(&mut EndpointQos, usize) -> usize;
@@ -258,6 +259,26 @@ mod tests {
                     assert_eq!(found, expected, "{policy}: {offered} offered, {requested} requested");
                 }
             }
+        }
+    }
+
+    /// DDS's DURATION_INFINITE has these seconds: who is told of a span as long reads that.
+    #[test]
+    fn a_span_that_the_wire_cannot_say_is_infinite_on_both_sides() {
+        const LONG: i64 = i32::MAX as i64;
+        for (seconds, is_infinite) in [(LONG - 1, false), (LONG, true), (i64::MAX, true)] {
+            let span = Duration::from_secs(seconds);
+            let qos = || Qos::default().deadline(span).latency_budget(span).liveliness(Automatic, span);
+            let (writer, reader) = (qos().lifespan(span).writer, qos().time_based_filter(span).reader);
+            let offered = EndpointQos::of_writer(&writer, &PublisherQos::default(), &TopicQos::default());
+            let requested = EndpointQos::of_reader(&reader, &SubscriberQos::default(), &TopicQos::default());
+            for one in [&offered, &requested] {
+                let spans = [one.deadline, one.latency_budget, one.liveliness.lease_duration];
+                assert!(spans.iter().all(|span| span.is_infinite() == is_infinite), "{seconds} s: {spans:?}");
+            }
+            assert_eq!(offered.lifespan.is_infinite(), is_infinite);
+            assert_eq!(requested.time_based_filter.is_infinite(), is_infinite);
+            assert!(incompatible(&offered, &requested).is_empty());
         }
     }
 

@@ -61,16 +61,16 @@ impl EndpointQos {
         EndpointQos {
             durability: writer.durability,
             durability_service: writer.durability_service,
-            deadline: writer.deadline,
-            latency_budget: writer.latency_budget,
-            liveliness: writer.liveliness,
+            deadline: writer.deadline.as_told(),
+            latency_budget: writer.latency_budget.as_told(),
+            liveliness: as_told(writer.liveliness),
             reliability: writer.reliability,
             ownership: writer.ownership,
             ownership_strength: writer.ownership_strength,
             destination_order: writer.destination_order,
             time_based_filter: Duration::ZERO,
             transport_priority: writer.transport_priority,
-            lifespan: writer.lifespan,
+            lifespan: writer.lifespan.as_told(),
             representation: writer.representation.clone(),
             type_consistency: TypeConsistencyEnforcement::default(),
             user_data: writer.user_data.clone(),
@@ -86,14 +86,14 @@ impl EndpointQos {
         EndpointQos {
             durability: reader.durability,
             durability_service: DurabilityService::default(),
-            deadline: reader.deadline,
-            latency_budget: reader.latency_budget,
-            liveliness: reader.liveliness,
+            deadline: reader.deadline.as_told(),
+            latency_budget: reader.latency_budget.as_told(),
+            liveliness: as_told(reader.liveliness),
             reliability: reader.reliability,
             ownership: reader.ownership,
             ownership_strength: 0,
             destination_order: reader.destination_order,
-            time_based_filter: reader.time_based_filter,
+            time_based_filter: reader.time_based_filter.as_told(),
             transport_priority: reader.transport_priority,
             lifespan: Duration::INFINITE,
             representation: reader.representation.clone(),
@@ -116,4 +116,9 @@ impl EndpointQos {
     pub fn default_reader() -> EndpointQos {
         Self::of_reader(&DataReaderQos::default(), &SubscriberQos::default(), &TopicQos::default())
     }
+}
+
+/// Both sides compare what travels, so that they find the same.
+fn as_told(liveliness: Liveliness) -> Liveliness {
+    Liveliness { lease_duration: liveliness.lease_duration.as_told(), ..liveliness }
 }
