@@ -21,7 +21,8 @@ use crate::untyped_writer::{Tools, UntypedWriter};
 /// Writes samples of a topic.
 ///
 /// When it is dropped, its instances end: they are disposed of and unregistered, or, without
-/// `autodispose_unregistered_instances`, unregistered only. A RELIABLE writer then waits up to `max_blocking_time`, at most
+/// `autodispose_unregistered_instances`, unregistered only; so is one that it had disposed of itself, though another
+/// writer may have revived it since. A RELIABLE writer then waits up to `max_blocking_time`, at most
 /// a second in all, for its readers' acknowledgements, and any writer for what it has written to be sent to readers that
 /// acknowledge nothing; for a second after that no other one waits for a participant that has
 /// not answered meanwhile. It knows up to `max_instances` of its instances, 65,536 if that
