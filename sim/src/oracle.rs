@@ -285,11 +285,17 @@ impl ReaderRecord {
             && (0..network.nodes.len()).any(|node| network.has_paused(node))
     }
 
-    /// A match with a writer begins.
+    /// A match with a writer begins. One that was lost and is found again goes on, as the standard has a RELIABLE reader get
+    /// each sample once, but where what the writer keeps is all that says that instances are there again.
     pub fn begin(&mut self, now: Time, tag: u64) {
+        let gets_history_again = {
+            let qos = &self.qos.reader;
+            qos.reliability.kind != ReliabilityKind::Reliable
+                || qos.durability != DurabilityKind::Volatile && qos.history != History::KeepAll
+        };
         let seen = self.seen.entry(tag).or_insert_with(|| Seen { since: now, ..Seen::default() });
         seen.matches += 1;
-        if seen.matches > 1 {
+        if seen.matches > 1 && gets_history_again {
             seen.now.clear();
             seen.last.clear();
         }

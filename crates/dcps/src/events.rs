@@ -159,7 +159,15 @@ impl DomainParticipant {
         self.readers.at_side(reader, |side| side.matched = current);
         self.watch_lag(reader, writer, matched);
         if !matched {
-            self.on_writer_gone(now, reader, writer, |side| side.leave_writer(writer, undelivered));
+            let mut lane = None;
+            self.on_writer_gone(now, reader, writer, |side| {
+                let (news, end) = side.leave_writer(writer, undelivered);
+                lane = end;
+                news
+            });
+            if let Some(end) = lane {
+                self.core.lose_writer_lane(reader, writer, end);
+            }
         }
         self.watch_lifespan(reader, writer, matched);
         let news = StatusMask::SUBSCRIPTION_MATCHED | StatusMask::LIVELINESS_CHANGED;

@@ -14,6 +14,9 @@ use crate::cell::{self, Head};
 use crate::reader_side::{Pulled, ReaderSide, Source};
 use crate::status::StatusMask;
 
+/// Below the first all has come from a lane; up to the second it is lost.
+type LaneEnd = (SequenceNumber, SequenceNumber);
+
 impl Source {
     /// The number of the last that was written into the lane, as its writer says: no more than its cells hold come after
     /// the last that the protocol knows of.
@@ -33,25 +36,32 @@ impl ReaderSide {
     }
 
     /// A writer is no longer matched: what was written and has found no room, here, in its lane or in the protocol, is lost.
-    pub(crate) fn leave_writer(&mut self, writer: Guid, undelivered: Option<IntervalSet>) -> StatusMask {
+    /// Returns up to where all has come from its lane, and up to where what that held is lost, too.
+    pub(crate) fn leave_writer(
+        &mut self,
+        writer: Guid,
+        undelivered: Option<IntervalSet>,
+    ) -> (StatusMask, Option<LaneEnd>) {
         let known = undelivered.as_ref().and_then(IntervalSet::last).unwrap_or(SequenceNumber::ZERO);
         let reads = |source: &&Source| source.writer == writer && !source.broken;
         let last = |source: &Source| source.reliable.then(|| source.last(known));
         let in_lane = self.sources.iter().find(reads).map(|source| (source.next, last(source)));
         self.remove_lane(writer);
-        let Some(mut left) = undelivered else { return StatusMask::NONE };
+        let end = in_lane.map(|(next, last)| (next, last.unwrap_or(SequenceNumber::ZERO)));
+        let Some(mut left) = undelivered else { return (StatusMask::NONE, end) };
         if let Some((next, last)) = in_lane {
             left.remove(SequenceNumber::ZERO, next);
             // Who waits for nothing has lost no more than what had begun to come.
             last.map(|last| left.insert(next, last.next()));
         }
-        match left.count() {
+        let news = match left.count() {
             0 => StatusMask::NONE,
             lost => {
                 self.sample_lost.count(lost);
                 StatusMask::SAMPLE_LOST
             }
-        }
+        };
+        (news, end)
     }
 
     /// A writer has fallen silent: what of its samples has to wait is of before that.

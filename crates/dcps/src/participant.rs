@@ -6,8 +6,7 @@ use taut_base::{EntityId, Guid, GuidPrefix, SequenceNumber, Time, Timestamp};
 use taut_mem::lane::LaneReader;
 use taut_port::{Frame, Port};
 use taut_qos::{
-    DataReaderQos, DataWriterQos, EndpointQos, History, PublisherQos, ReliabilityKind, SubscriberQos,
-    TopicQos,
+    DataReaderQos, DataWriterQos, EndpointQos, PublisherQos, ReliabilityKind, SubscriberQos, TopicQos,
 };
 use taut_rtps::{
     Addresses, Clock, Config, EndpointConfig, Full, MaxRate, NewChange, Participant, Progress, ReaderIndex,
@@ -285,7 +284,7 @@ impl DomainParticipant {
             type_name: type_support.type_name.clone(),
             keyed: type_support.key_hash.is_some(),
             qos: EndpointQos::of_reader(&qos, &group, &topic_qos),
-            history: History::KeepAll,
+            history: qos.history,
             max_samples: None,
         };
         let mut side = ReaderSide::new(&qos, &type_support);

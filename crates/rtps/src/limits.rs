@@ -116,6 +116,9 @@ pub const GONE_KEPT: Duration = Duration::from_secs(100);
 /// Of so many readers that were lost a durable writer knows for so long what they have heard. Fewer and one of many that come
 /// back may believe in an instance that has ended, more has ends wait for those that do not.
 pub const LOST: usize = 64;
+/// Of so many writers that were lost a reader knows for so long how far they had come. Fewer and what one of many has written
+/// comes again when it is back, more takes more memory, 56 B each.
+pub const LOST_WRITERS: usize = 1_024;
 /// So many endpoints that are gone are kept at most where all that are matched know it.
 pub const GONE: usize = 1_024;
 /// And so many where one that has answered before does not know it. Lower has one that is slow believe in the first of them,

@@ -136,7 +136,7 @@ pub struct EndpointConfig {
     pub keyed: bool,
     /// All policies that travel.
     pub qos: EndpointQos,
-    /// HISTORY, of writers; a reader's is in its cache above.
+    /// HISTORY. Of a reader it only says whether what it has had may come again; its cache is above.
     pub history: History,
     /// RESOURCE_LIMITS max_samples, of writers.
     pub max_samples: Option<u32>,
@@ -517,7 +517,8 @@ impl Participant {
         let entity = self.take_entity(false, endpoint.keyed);
         let guid = Guid::new(self.config.guid_prefix, entity);
         let index = ReaderIndex(
-            self.readers.insert_with(|index| Reader::new(guid, ReaderIndex(index), &endpoint.qos)),
+            self.readers
+                .insert_with(|index| Reader::new(guid, ReaderIndex(index), &endpoint.qos, endpoint.history)),
         );
         self.add_local(now, guid, LocalKind::Reader(index), endpoint, sink);
         index

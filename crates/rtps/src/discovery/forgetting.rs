@@ -16,6 +16,8 @@ use crate::timers::Timer;
 pub(super) struct Leaving {
     /// When it was lost; `None`: it has said so itself.
     lost_at: Option<Time>,
+    /// Its name is another one's now.
+    is_replaced: bool,
     /// What it has announced since, and from where: another life of it, to be found once this one is forgotten.
     again: Option<(ParticipantData, Locator)>,
     /// Before this, it is not believed once more that another process has taken its name.
@@ -60,7 +62,9 @@ impl Participant {
         self.timers.set(Time::NEVER, Timer::Look(prefix));
         self.unmatch_builtin_endpoints(prefix);
         let lost_at = (!left).then_some(now);
-        self.database.leaving.insert(prefix, Leaving { lost_at, again, next_life_at: peer.next_life_at });
+        let is_replaced = again.as_ref().is_some_and(|(data, _)| data.is_of_another_process(&peer.data));
+        let next_life_at = peer.next_life_at;
+        self.database.leaving.insert(prefix, Leaving { lost_at, is_replaced, again, next_life_at });
         self.forget_more(now, prefix);
     }
 
@@ -94,8 +98,13 @@ impl Participant {
         self.database.leaving.get(&prefix)?.lost_at
     }
 
+    /// Is it the same that comes back, if one does under the name of a participant that is being forgotten?
+    pub(super) fn may_return(&self, prefix: GuidPrefix) -> bool {
+        self.database.leaving.get(&prefix).is_some_and(|leaving| !leaving.is_replaced)
+    }
+
     fn end_forgetting(&mut self, now: Time, prefix: GuidPrefix) {
-        let Some(Leaving { lost_at, again, next_life_at }) = self.database.leaving.remove(&prefix) else {
+        let Some(Leaving { lost_at, again, next_life_at, .. }) = self.database.leaving.remove(&prefix) else {
             return;
         };
         self.push_event(Event::ParticipantLost { prefix, left: lost_at.is_none() });
@@ -124,6 +133,7 @@ impl Participant {
                 }
                 if is_other {
                     leaving.next_life_at = now + limits::RESTART_AFTER;
+                    leaving.is_replaced = true;
                 }
                 leaving.again = Some((data, *source));
                 None

@@ -458,7 +458,7 @@ impl Participant {
         if let Some(peer) = self.database.peers.get_mut(&remote.prefix) {
             peer.greetings.remove(&greeting);
         }
-        let lost_at = self.lost_at(remote.prefix);
+        let (lost_at, may_return) = (self.lost_at(remote.prefix), self.may_return(remote.prefix));
         let Some(Local { kind, ends, .. }) = self.locals.get(&local) else { return };
         let (kind, is_told) = (*kind, !ends);
         match kind {
@@ -492,7 +492,10 @@ impl Participant {
                     match beside {
                         Some(writer) => reader.local.retain(|known| *known != writer),
                         None => {
-                            let proxy = reader.unmatch_writer(remote);
+                            let proxy = match lost_at.filter(|_| may_return) {
+                                Some(at) => reader.lose_writer(at, remote),
+                                None => reader.unmatch_writer(remote),
+                            };
                             undelivered = proxy.as_ref().and_then(WriterProxy::undelivered);
                             alive = proxy.is_none_or(|proxy| proxy.alive);
                         }

@@ -73,8 +73,10 @@ impl Participant {
 
     fn create_builtin_reader(&mut self, entity: EntityId) -> ReaderIndex {
         let (guid, qos) = (Guid::new(self.config.guid_prefix, entity), builtin_qos());
-        let index =
-            ReaderIndex(self.readers.insert_with(|index| Reader::new(guid, ReaderIndex(index), &qos)));
+        let index = ReaderIndex(
+            self.readers
+                .insert_with(|index| Reader::new(guid, ReaderIndex(index), &qos, History::KeepLast(1))),
+        );
         let data = Arc::new(EndpointData::of(guid, "", "", qos));
         self.locals.insert(
             entity,

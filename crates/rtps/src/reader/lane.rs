@@ -7,6 +7,19 @@ use crate::history_cache::CacheChange;
 use crate::{Event, Participant, ReaderIndex, Sink};
 
 impl Participant {
+    /// The match of a local reader with a remote writer has ended. All below `next` had come through the lane, and what that
+    /// held up to `told` was counted as lost.
+    pub fn lose_writer_lane(
+        &mut self,
+        reader: ReaderIndex,
+        writer: Guid,
+        (next, told): (SequenceNumber, SequenceNumber),
+    ) {
+        if let Some(reader) = self.readers.get_mut(reader.0) {
+            reader.lose_lane(writer, next, told);
+        }
+    }
+
     /// A local reader reads a remote writer's lane from now on. Returns which number it expects next, if the two
     /// are matched.
     pub fn begin_writer_lane(&mut self, reader: ReaderIndex, writer: Guid) -> Option<SequenceNumber> {

@@ -4,6 +4,7 @@
 //! what is ready goes to whoever delivers. It sends only when [`Reader::send_acks`] is called.
 
 mod lane;
+mod lost;
 mod reassembly;
 mod waiting;
 mod writer_proxy;
@@ -12,13 +13,14 @@ use std::collections::VecDeque;
 use std::ops::Bound;
 
 use taut_base::{Duration, Guid, Locator, Time};
-use taut_qos::{DurabilityKind, EndpointQos, ReliabilityKind};
+use taut_qos::{DurabilityKind, EndpointQos, History, ReliabilityKind};
 use taut_wire::{AckNack, NackFrag};
 
 use crate::limits;
 use crate::message::{NUMBERS, Tx};
 use crate::recent::RecentMap;
 use crate::{ReaderIndex, WriterIndex};
+use lost::LostWriters;
 
 pub use reassembly::{Assembly, FragmentInfo, Said};
 pub use writer_proxy::{Offer, WriterProxy};
@@ -47,6 +49,9 @@ pub struct Reader {
     pub(crate) late_since: Time,
     reliable: bool,
     durable: bool,
+    /// HISTORY is KEEP_ALL.
+    keeps_all: bool,
+    lost: LostWriters,
     /// The last value of the count field of ACKNACK and NACK_FRAG. It belongs to the reader and outlives
     /// its proxies: a writer that did not notice that this side had forgotten it would take counts from
     /// 1 on for old messages.
@@ -55,7 +60,7 @@ pub struct Reader {
 
 impl Reader {
     /// A reader without writers.
-    pub fn new(guid: Guid, index: ReaderIndex, qos: &EndpointQos) -> Reader {
+    pub fn new(guid: Guid, index: ReaderIndex, qos: &EndpointQos, history: History) -> Reader {
         Reader {
             guid,
             index,
@@ -69,6 +74,8 @@ impl Reader {
             late_since: Time::AT_ONCE,
             reliable: qos.reliability.kind == ReliabilityKind::Reliable,
             durable: qos.durability != DurabilityKind::Volatile,
+            keeps_all: history == History::KeepAll,
+            lost: LostWriters::default(),
             count: 0,
         }
     }
@@ -84,6 +91,9 @@ impl Reader {
         }
         proxy.held = greets && proxy.reliable && proxy.awaits_greeting;
         proxy.ack_due = proxy.reliable;
+        if let Some(lost) = self.lost.take(proxy.heard, proxy.guid).filter(|_| proxy.reliable) {
+            proxy.resume(lost);
+        }
         let is_held = proxy.held;
         self.proxies.insert(proxy.guid, proxy);
         is_held

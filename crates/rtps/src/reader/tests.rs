@@ -29,7 +29,7 @@ fn unheard(durable_writer: bool) -> Reader {
     let guid = Guid::new(GuidPrefix([1; 12]), EntityId::user(1, false, false));
     let mut qos = EndpointQos::default_writer();
     qos.reliability.kind = ReliabilityKind::Reliable;
-    let mut reader = Reader::new(guid, ReaderIndex(0), &qos);
+    let mut reader = Reader::new(guid, ReaderIndex(0), &qos, History::KeepLast(1));
     let mut writer = WriterProxy::new(WRITER, true, 0, vec![taut_base::Locator::INVALID]);
     writer.skips_history = durable_writer;
     reader.match_writer(writer, false);

@@ -1,7 +1,9 @@
 //! What a reader knows of one matched writer: what has arrived, what is missing, what it is owed.
 //! RTPS 2.5 §8.4.10.4 (RTPS WriterProxy), §8.4.12 (reader behaviour).
 
+mod answered;
 mod begun;
+mod resumed;
 
 use std::collections::BTreeMap;
 
@@ -12,6 +14,7 @@ use taut_base::{
 use taut_qos::Liveliness;
 use taut_wire::{Gap, Heartbeat};
 
+use super::lost::LostWriter;
 use super::reassembly::{Assembly, FragmentInfo};
 use super::waiting::Waiting;
 use crate::anatomy::Clock;
@@ -41,6 +44,8 @@ pub struct WriterProxy {
     pub skips_history: bool,
     /// This reader is volatile, and has not been told by a heartbeat for it alone where its stream begins.
     pub awaits_greeting: bool,
+    /// It was lost without a word, has come back, and has said nothing since: see [`super::lost`].
+    resumed: Option<LostWriter>,
     /// It greets such a reader as soon as that can listen: until then nothing of it is delivered, as what comes for all
     /// readers may be older than the match.
     pub held: bool,
@@ -112,6 +117,7 @@ impl WriterProxy {
             locators,
             skips_history: false,
             awaits_greeting: false,
+            resumed: None,
             held: false,
             history_until: None,
             asks_from_zero: false,
@@ -353,46 +359,6 @@ impl WriterProxy {
         lost
     }
 
-    /// A change that was asked for has arrived, all of it now or the rest of one that had begun to come before: what was
-    /// asked for meanwhile is not answered by that, and waits behind it, which says nothing of how long answers take.
-    #[cold]
-    fn note_answer(&mut self, now: Time, is_begin: bool) {
-        self.asked = self.asked.saturating_sub(1);
-        self.rests_until = None;
-        if is_begin {
-            self.time_answer(now);
-        } else {
-            self.timed_from = None;
-        }
-    }
-
-    /// The answer to what was asked last has begun to come.
-    fn time_answer(&mut self, now: Time) {
-        match self.timed_from.take() {
-            Some((from, true)) => self.answers.note_once(now.since(from)),
-            Some((from, false)) => self.answers.note(now.since(from)),
-            None => {}
-        }
-    }
-
-    /// What was asked for is gone, and nothing of it has come. What is asked for now would be gone as well when the question
-    /// comes, if that takes as long, while each answer takes the place of a fresh change in a receive buffer that is full.
-    /// For as long nothing is asked for, so that there is one question under way after that, not one for each datagram
-    /// that is in the buffer. Who has its answers at once does not notice.
-    #[cold]
-    fn rest(&mut self, now: Time) {
-        if let Some((from, _)) = self.timed_from.take() {
-            let took = now.since(from).min(limits::NACK_REPEAT_MAX);
-            self.answers.note(took);
-            self.rests_until = Some(now + took);
-        }
-    }
-
-    /// How long an answer may take. What was asked for is not asked for again before.
-    fn patience(&self) -> Duration {
-        self.answers.patience().max(self.least_patience)
-    }
-
     /// When its lease ends, and whether that is the second time: one that was over before a look that was `late_since` then may
     /// have been kept up by what still lies in a socket. It has as long as its lease again, and no longer than
     /// [`limits::LEASE_GRACE`].
@@ -401,19 +367,6 @@ impl WriterProxy {
         let end = self.heard + lease;
         let has_second = self.alive && end < late_since;
         (if has_second { late_since + lease.min(limits::LEASE_GRACE) } else { end }, has_second)
-    }
-
-    /// Answers to what is asked from now on may take this long, as is known from elsewhere. What was asked for already
-    /// is late when it was to be.
-    pub(super) fn be_patient(&mut self, patience: Duration) {
-        if self.timed_from.is_none() {
-            self.least_patience = patience;
-        }
-    }
-
-    /// Is what was asked for late?
-    fn is_overdue(&self, now: Time) -> bool {
-        self.asked_at.is_none_or(|at| now.since(at) >= self.patience())
     }
 
     /// A change or a fragment has arrived: the writer is answering.
@@ -482,8 +435,9 @@ impl WriterProxy {
     pub fn is_abreast(&mut self, heartbeat: &Heartbeat) -> bool {
         let is_new = self.heartbeat_count.last.is_some_and(|last| heartbeat.count.wrapping_sub(last) > 0);
         let asks_nothing = heartbeat.final_flag && self.reliable && !self.ack_due;
-        let begins_nothing =
-            !self.held && (!self.awaits_greeting || heartbeat.reader_id == EntityId::UNKNOWN);
+        let begins_nothing = !self.held
+            && self.resumed.is_none()
+            && (!self.awaits_greeting || heartbeat.reader_id == EntityId::UNKNOWN);
         let has_all = heartbeat.last_sn < self.next && !self.has_waiting() && self.assemblies.is_empty();
         let is_abreast = is_new && asks_nothing && begins_nothing && has_all;
         if is_abreast {
@@ -515,10 +469,10 @@ impl WriterProxy {
         let has_been_told = !is_first && !self.awaits_greeting;
         let listened = (self.next > SequenceNumber::FIRST || has_been_told) && !self.held;
         // DCPS 1.4 §2.2.3.4: a volatile reader gets nothing that was written before the match.
-        let history = if is_first && self.skips_history {
-            heartbeat.last_sn.min(self.before_stream())
-        } else {
-            SequenceNumber::ZERO
+        let history = match self.resumed {
+            Some(lost) => self.go_on_from(now, lost, heartbeat),
+            None if is_first && self.skips_history => heartbeat.last_sn.min(self.before_stream()),
+            None => SequenceNumber::ZERO,
         };
         let first = heartbeat.first_sn.max(history.next());
         // A greeting, the first that is for it alone, says where its stream begins: what others were sent again is not
