@@ -132,6 +132,12 @@ pub const NACK_REPEAT_MAX: Duration = HEARTBEAT_MAX;
 /// A reader that has all and asks for a heartbeat all the same gets one at most this often. Lower lets
 /// one that always asks keep both sides busy, higher delays one whose answer was lost.
 pub const ANSWER_REPEAT: Duration = Duration::from_millis(100);
+/// So often a reader is answered at once that asks for what it was sent and has not more than before. Lower has a repair wait
+/// that was lost as often, higher sends more to one that throws it away.
+pub const VAIN_ANSWERS: u32 = 2;
+/// How long the answer waits after that. It doubles up to [`ANSWER_REPEAT`]. Lower sends more to one that throws it away, higher
+/// has it wait for longer once it has room.
+pub const VAIN_REST: Duration = Duration::from_millis(10);
 /// Questions for a first heartbeat after which a reader counts as greeted even so. Lower takes one whose
 /// greetings were lost for one that has heard them, higher keeps one that never sets the final flag waiting.
 pub const DEAF_QUESTIONS: u32 = 16;

@@ -27,6 +27,7 @@ mod route;
 mod shared;
 mod transmit;
 mod turns;
+mod vain;
 mod window;
 
 use std::collections::VecDeque;

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use taut_base::{FragmentNumber, FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet, Time};
 
 use super::joiners::Joining;
+use super::vain::Vain;
 use super::window::{Pace, Place};
 use crate::count::Count;
 use crate::limits;
@@ -60,6 +61,7 @@ pub struct ReaderProxy {
     /// Since when nothing has come of it but old counts that acknowledge less than it has.
     doubted: Option<Time>,
     repeated_at: Option<Time>,
+    vain: Vain,
     nack_frag_count: Count,
     /// Of the first change that is not acknowledged: which, and up to which fragment it is there.
     fragments_acked: (SequenceNumber, FragmentNumber),
@@ -130,6 +132,7 @@ impl ReaderProxy {
             acknack_count: Count::default(),
             doubted: None,
             repeated_at: None,
+            vain: Vain::default(),
             nack_frag_count: Count::default(),
             fragments_acked: (SequenceNumber::ZERO, 0),
             pace: Pace::new(),
@@ -160,9 +163,10 @@ impl ReaderProxy {
         // Acknowledgements rise, and the count tells an old one. One that falls is of a reader that has
         // forgotten this writer and found it again (a cut that only it noticed): it starts over.
         self.acked = set.base().max(self.first_relevant).prev();
-        if set.iter().next().is_some_and(|first| first <= last) {
+        let waits = self.waits();
+        let mut asked = self.vain.admit(now, set, waits);
+        if asked.iter().next().is_some_and(|first| first <= last) {
             self.hear_request();
-            let mut asked = *set;
             // A reader asks once for each: what it has asked for and was not sent yet it is still owed.
             if let Owed::Requested(before) = &self.owed {
                 before.iter().filter(|number| *number >= set.base()).for_each(|number| {
@@ -304,8 +308,12 @@ impl ReaderProxy {
 
     /// Is anything to be sent to it alone?
     pub fn is_owed(&self) -> bool {
-        let waits = !matches!(self.owed, Owed::Nothing) || !self.fragments.is_empty();
-        self.heartbeat_due || waits && self.paused.is_none()
+        self.heartbeat_due || self.waits() && self.paused.is_none()
+    }
+
+    /// Has it not been sent all yet that it has asked for, or is to have?
+    fn waits(&self) -> bool {
+        !matches!(self.owed, Owed::Nothing) || !self.fragments.is_empty()
     }
 }
 
