@@ -103,7 +103,7 @@ impl Participant {
             }
             SubmessageKind::ACKNACK if is_heard => {
                 let acknack = framed.acknack()?;
-                if source.may_name(&acknack.reader_sn_state) {
+                if source.may_name(acknack.reader_sn_state.num_bits()) {
                     self.on_acknack(now, source, &acknack);
                 } else {
                     bump(&mut self.counters.too_many_numbers);
@@ -141,9 +141,14 @@ impl Participant {
             }
             Submessage::DataFrag(frag) => self.on_data_frag(now, source, &frag, frame, sink),
             Submessage::HeartbeatFrag(heartbeat) => self.on_heartbeat_frag(now, source, &heartbeat),
-            Submessage::Gap(gap) if source.may_name(&gap.gap_list) => self.on_gap(now, source, &gap, sink),
+            Submessage::Gap(gap) if source.may_name(gap.gap_list.num_bits()) => {
+                self.on_gap(now, source, &gap, sink)
+            }
             Submessage::Gap(_) => bump(&mut self.counters.too_many_numbers),
-            Submessage::NackFrag(nack_frag) => self.on_nack_frag(now, source, &nack_frag),
+            Submessage::NackFrag(nack) if source.may_name(nack.fragment_number_state.num_bits()) => {
+                self.on_nack_frag(now, source, &nack);
+            }
+            Submessage::NackFrag(_) => bump(&mut self.counters.too_many_numbers),
             // They went straight.
             Submessage::Data(_)
             | Submessage::Heartbeat(_)
@@ -382,12 +387,19 @@ impl Participant {
     fn on_heartbeat(&mut self, now: Time, source: &Source<'_>, heartbeat: &Heartbeat, sink: &mut dyn Sink) {
         let writer = Guid::new(source.prefix, heartbeat.writer_id);
         if !heartbeat.final_flag || !self.is_abreast(now, writer, heartbeat) {
-            self.on_news_of_writer(now, writer, heartbeat, sink);
+            self.on_news_of_writer(now, source, heartbeat, sink);
         }
     }
 
     #[inline(never)]
-    fn on_news_of_writer(&mut self, now: Time, writer: Guid, heartbeat: &Heartbeat, sink: &mut dyn Sink) {
+    fn on_news_of_writer(
+        &mut self,
+        now: Time,
+        source: &Source<'_>,
+        heartbeat: &Heartbeat,
+        sink: &mut dyn Sink,
+    ) {
+        let writer = Guid::new(source.prefix, heartbeat.writer_id);
         let (mut is_first, mut is_anew) = (false, false);
         self.for_each_reader(writer, heartbeat.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
@@ -420,7 +432,7 @@ impl Participant {
         });
         self.wake_readers();
         if is_anew {
-            self.begin_life(now, writer.prefix);
+            self.begin_said_life(now, source);
         } else if is_first && writer.entity.is_builtin() {
             self.note_answer(now, writer.prefix);
             self.greet_opposite(now, writer);
@@ -492,7 +504,7 @@ impl Participant {
                 bump(&mut self.counters.unmatched_reader);
                 return self.wake_writer(now, index);
             }
-            Acknowledged::Anew => return self.begin_life(now, source.prefix),
+            Acknowledged::Anew => return self.begin_said_life(now, source),
             _ => {}
         }
         self.push_event(Event::Acknowledged { writer: index });

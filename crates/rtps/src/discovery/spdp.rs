@@ -317,10 +317,10 @@ impl Participant {
         if kind != ChangeKind::Alive {
             let named = key_hash.map(|InstanceHandle(bytes)| Guid::from_bytes(bytes));
             let named = named.or_else(|| ParticipantData::parse_key(payload).ok());
-            if named.is_some_and(|guid| guid.prefix == source.prefix) {
-                self.remove_peer(now, source.prefix, true);
-            } else {
-                bump(&mut self.counters.foreign_guid);
+            match named.is_some_and(|guid| guid.prefix == source.prefix) {
+                true if source.may_announce() => self.remove_peer(now, source.prefix, true),
+                true => bump(&mut self.counters.too_many_participants),
+                false => bump(&mut self.counters.foreign_guid),
             }
             return;
         }
@@ -510,6 +510,16 @@ impl Participant {
         let Some(Peer { data, source, .. }) = self.database.peer(prefix) else { return };
         let again = (ParticipantData::clone(data), *source);
         self.replace_peer(now, prefix, false, Some(again));
+    }
+
+    /// The same, as it says; that is done for no more of them in a message than may be told of.
+    #[cold]
+    pub(crate) fn begin_said_life(&mut self, now: Time, source: &Source<'_>) {
+        if source.may_announce() {
+            self.begin_life(now, source.prefix);
+        } else {
+            bump(&mut self.counters.too_many_participants);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use taut_base::{GuidPrefix, Locator, SequenceNumberSet, Timestamp, VendorId};
+use taut_base::{GuidPrefix, Locator, Timestamp, VendorId};
 use taut_wire::Header;
 
 use crate::limits;
@@ -47,10 +47,10 @@ impl<'a> Source<'a> {
         left > 0
     }
 
-    /// May a set with so many numbers be looked through, which counts? What is too much for one step is repeated.
+    /// May a set of so many bits be looked through, which counts? What is too much for one step is repeated.
     #[inline]
-    pub(super) fn may_name(&mut self, set: &SequenceNumberSet) -> bool {
-        let cost = set.num_bits().saturating_add(1);
+    pub(super) fn may_name(&mut self, bits: u32) -> bool {
+        let cost = bits.saturating_add(1);
         let may = cost <= self.numbers;
         self.numbers = self.numbers.saturating_sub(cost);
         may

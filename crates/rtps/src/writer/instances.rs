@@ -42,7 +42,7 @@ impl Writer {
 
     /// Up to where all have been told: also those that acknowledge nothing, and are only sent what there is, and those that may
     /// come back.
-    fn told(&self) -> SequenceNumber {
+    pub(super) fn told(&self) -> SequenceNumber {
         let owed = self.proxies.values().filter_map(|proxy| match proxy.owed {
             Owed::Replay(from, _) => Some(from.prev()),
             _ => None,

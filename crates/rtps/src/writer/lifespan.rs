@@ -32,7 +32,7 @@ impl Writer {
         }
         // Those that all are told of later go then.
         if self.expired > before {
-            any |= self.forget_ends(self.acked_by_all().min(self.sent));
+            any |= self.forget_ends();
         }
         if any {
             self.pass_holes();
@@ -42,11 +42,11 @@ impl Writer {
     }
 
     /// What is too old and still held is the ends of instances of which nothing from before is held. Once all have been told
-    /// of them, as they are up to `told`, nobody misses them: of ever new instances there are ever more. Had any to go?
+    /// of them, those that may come back too, nobody misses them: of ever new instances there are ever more. Had any to go?
     #[cold]
-    pub(super) fn forget_ends(&mut self, told: SequenceNumber) -> bool {
+    pub(super) fn forget_ends(&mut self) -> bool {
         let Some(first) = self.history.first().filter(|first| *first <= self.expired) else { return false };
-        let told = told.min(self.expired);
+        let told = self.told().min(self.expired);
         self.history.remove_through(told);
         first <= told
     }

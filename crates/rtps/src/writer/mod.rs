@@ -683,7 +683,7 @@ impl Writer {
             self.history.remove_through(acked);
         } else {
             if self.expired > SequenceNumber::ZERO {
-                self.forget_ends(acked);
+                self.forget_ends();
             }
             if self.history.has_ended(acked) {
                 self.forget_ended();

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use taut_base::{EntityId, Guid, SequenceNumber, SequenceNumberSet, Time};
+use taut_base::{EntityId, FragmentNumberSet, Guid, SequenceNumber, SequenceNumberSet, Time};
 use taut_port::Frame;
 use taut_qos::ReliabilityKind;
 use taut_rtps::{CacheChange, ChangeKind, Event, Offer, Participant, ReaderIndex, Sink, limits};
 use taut_wire::{
-    DataFragHeader, Endian, Gap, InlineQos, ParameterId, ParameterListWriter, PayloadKind, WireError, pid,
+    DataFragHeader, Endian, Gap, InlineQos, NackFrag, ParameterId, ParameterListWriter, PayloadKind,
+    WireError, pid,
 };
 
 use crate::common::{
@@ -313,6 +314,29 @@ fn a_message_names_no_more_numbers_than_a_step_takes() {
     assert_eq!(dropped, 100 - u64::from(taken), "each with 255 bits, and itself");
     participant.on_frame(Time(0), &all(1_000), &mut sink);
     assert_eq!(participant.counters().too_many_numbers, dropped, "another message");
+}
+
+#[test]
+fn a_message_asks_for_no_more_fragments_than_a_step_takes() {
+    let mut participant = participant();
+    matched_reader(&mut participant, ReliabilityKind::Reliable, &mut Nowhere);
+    let mut bytes = message();
+    for count in 1..=100 {
+        let mut asked = FragmentNumberSet::new(1);
+        assert!(asked.insert(256));
+        let nack = NackFrag {
+            reader_id: EntityId::user(1, false, false),
+            writer_id: EntityId::user(1, true, false),
+            writer_sn: SequenceNumber(1),
+            fragment_number_state: asked,
+            count,
+        };
+        nack.write(&mut bytes, Endian::Little);
+    }
+    participant.on_frame(Time(0), &frame(bytes), &mut Nowhere);
+    let taken = u64::from(limits::MESSAGE_NUMBERS / 257);
+    let counters = participant.counters();
+    assert_eq!((counters.too_many_numbers, counters.unmatched_reader), (100 - taken, taken));
 }
 
 /// Of samples of two fragments, that a best-effort reader cannot ask for, the second never comes.

@@ -35,9 +35,10 @@ struct Rig {
 }
 
 impl Rig {
-    fn new() -> Rig {
+    fn new(lifespan: Duration) -> Rig {
         let mut participant = participant();
-        let qos = EndpointQos { durability: DurabilityKind::TransientLocal, ..EndpointQos::default_writer() };
+        let durability = DurabilityKind::TransientLocal;
+        let qos = EndpointQos { durability, lifespan, ..EndpointQos::default_writer() };
         let endpoint = endpoint_of("Topic", qos, ReliabilityKind::Reliable);
         let endpoint = EndpointConfig { keyed: true, history: History::KeepLast(1), ..endpoint };
         let writer = participant.create_writer(Time(0), endpoint, &mut Nowhere);
@@ -89,7 +90,11 @@ impl Rig {
 
     /// A reader that is matched has a sample of an instance.
     fn with_a_sample() -> Rig {
-        let mut rig = Rig::new();
+        Rig::with_a_sample_for(Duration::INFINITE)
+    }
+
+    fn with_a_sample_for(lifespan: Duration) -> Rig {
+        let mut rig = Rig::new(lifespan);
         assert!(!rig.is_told_of_the_end(Time(0)));
         rig.write(Time(0), ChangeKind::Alive, [0, 1, 0, 0, 1, 1, 1, 1]);
         rig.sends_end(Time(0));
@@ -114,6 +119,21 @@ fn who_comes_back_hears_of_what_has_ended_meanwhile() {
     rig.write(lost, ChangeKind::NotAliveDisposedUnregistered, END);
     assert!(!rig.sends_end(lost), "to nobody");
     assert!(rig.is_told_of_the_end(lost + Duration::from_secs(1)));
+}
+
+/// The end of an instance is held for whom has not heard of it, though no sample is as old.
+#[test]
+fn who_comes_back_hears_of_what_has_ended_longer_ago_than_samples_last() {
+    let lifespan = Duration::from_secs(1);
+    let mut rig = Rig::with_a_sample_for(lifespan);
+    let lost = Time(0) + ParticipantData::default().lease_duration;
+    rig.participant.on_timeout(lost, usize::MAX);
+    assert_eq!(rig.ends(), Some(false));
+    rig.write(lost, ChangeKind::NotAliveDisposedUnregistered, END);
+    assert!(!rig.sends_end(lost), "to nobody");
+    let later = lost + lifespan.times(2);
+    rig.participant.on_timeout(later, usize::MAX);
+    assert!(rig.is_told_of_the_end(later));
 }
 
 /// It knows nothing of the instance any more.

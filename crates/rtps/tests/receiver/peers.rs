@@ -2,19 +2,21 @@
 
 use std::net::{Ipv6Addr, SocketAddr};
 
-use taut_base::{Duration, EntityId, GuidPrefix, Locator, SequenceNumber, Time, VendorId};
+use taut_base::{
+    Duration, EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, Time, VendorId,
+};
 use taut_port::{Frame, Loopback};
 use taut_qos::ReliabilityKind;
 use taut_rtps::discovery::{ParticipantData, builtin_endpoint};
 use taut_rtps::{Config, Participant, TxClass, limits};
 use taut_wire::{
-    Checksum, DataFragHeader, Endian, HEADER_LEN, HeaderExtension, SubmessageKind, WireError,
-    write_message_header,
+    Checksum, DataFragHeader, Endian, HEADER_LEN, HeaderExtension, InfoSource, InlineQos, PayloadKind,
+    StatusInfo, SubmessageKind, WireError, write_message_header,
 };
 
 use crate::common::{
     ADDRESS, Announcement, FOREIGN, Nowhere, OTHER, OWN, announcement, frame, heartbeat, heartbeat_of,
-    participant, publication, reader_of,
+    inline, message, participant, publication, put_data, reader_of,
 };
 
 #[test]
@@ -296,6 +298,34 @@ fn a_message_tells_of_no_more_participants_than_a_step_takes() {
         assert_eq!(participant.database().peers().count(), known);
     }
     assert_eq!(participant.counters().too_many_participants, (2 * TOLD - 3 * most) as u64);
+}
+
+/// Each that is forgotten takes a step of its own with all that it has.
+#[test]
+fn a_message_ends_no_more_participants_than_a_step_takes() {
+    const TOLD: u8 = 20;
+    let mut participant = participant();
+    let prefixes = (100..100 + TOLD).map(|n| GuidPrefix([n; 12]));
+    let mut ends = message();
+    for prefix in prefixes {
+        participant.on_frame(
+            Time(0),
+            &Announcement { source: prefix, ..Announcement::of(OTHER) }.frame(),
+            &mut Nowhere,
+        );
+        InfoSource { version: ProtocolVersion::RTPS_2_5, vendor: FOREIGN, prefix }
+            .write(&mut ends, Endian::Little);
+        let said = InlineQos { status_info: StatusInfo::DISPOSED, ..InlineQos::default() };
+        let mut key = vec![0, 3, 0, 0, 0x50, 0, 16, 0];
+        key.extend(Guid::new(prefix, EntityId::PARTICIPANT).to_bytes());
+        key.extend([1, 0, 0, 0]);
+        put_data(&mut ends, EntityId::SPDP_WRITER, 2, &inline(&said, &[]), PayloadKind::Key, &key);
+    }
+    assert_eq!(participant.database().peers().count(), usize::from(TOLD));
+    participant.on_frame(Time(0), &frame(ends), &mut Nowhere);
+    let left = usize::from(TOLD) - limits::MESSAGE_ANNOUNCEMENTS as usize;
+    assert_eq!(participant.database().peers().count(), left);
+    assert_eq!(participant.counters().too_many_participants, left as u64);
 }
 
 #[test]
