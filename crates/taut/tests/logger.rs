@@ -12,7 +12,9 @@ use std::time::Instant;
 use futures_core::Stream;
 use nix::sched::{CloneFlags, unshare};
 
-use taut::{Config, DataWriter, DdsType, DomainParticipant, DurabilityKind, Duration, Qos};
+use taut::{
+    Config, DataWriter, DdsType, DomainParticipant, DurabilityKind, Duration, Qos, qos::ResourceLimits,
+};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -31,6 +33,9 @@ struct Logger(Mutex<Option<(DataWriter<Line>, mpsc::Sender<()>)>>);
 /// So often it is to panic, as one does that prints to a standard error which is closed.
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
+/// What has this in it is logged, and nothing else.
+static ONLY: Mutex<&str> = Mutex::new("");
+
 static LOGGER: Logger = Logger(Mutex::new(None));
 
 thread_local! {
@@ -43,7 +48,8 @@ impl log::Log for Logger {
     }
 
     fn log(&self, record: &log::Record) {
-        if LOGS.replace(true) {
+        let text = record.args().to_string();
+        if !text.contains(*ONLY.lock().unwrap_or_else(PoisonError::into_inner)) || LOGS.replace(true) {
             return;
         }
         let one_less = |panics: usize| panics.checked_sub(1);
@@ -54,7 +60,7 @@ impl log::Log for Logger {
         if let Some((writer, sent)) = &*self.0.lock().unwrap() {
             let is_flight_record = record.target() == "taut_exec::flight_recorder";
             let what = if is_flight_record { "flight record: " } else { "" };
-            writer.write(&Line { text: format!("{what}{}", record.args()) }).unwrap();
+            writer.write(&Line { text: format!("{what}{text}") }).unwrap();
             let _ = sent.send(());
         }
         LOGS.set(false);
@@ -180,6 +186,34 @@ fn a_logger_that_panics_stops_no_driver() {
     let line = Line { text: "heard".into() };
     writer.write(&line).unwrap();
     assert_eq!(heard.recv_timeout(SOON.into()), Ok(line), "nobody drives");
+}
+
+/// The driver logs, and its logger waits for what only this driver brings.
+#[test]
+fn a_logger_may_wait_for_its_own_driver() {
+    let _turn = begin(log::LevelFilter::Warn);
+    let config = Config { domain_id: 63, interfaces: vec!["lo".into()], local: false, ..Config::default() };
+    let [one, other, third] = [(); 3].map(|()| DomainParticipant::with_config(&config).unwrap());
+    let qos = Qos::default().reliable().keep_all();
+    let reader = third.topic::<Line>("Log").unwrap().reader(qos.clone()).unwrap();
+    let (send, sent) = mpsc::channel();
+    let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+    let limited = qos.resource_limits(limits).max_blocking_time(SOON);
+    let writer = one.topic::<Line>("Log").unwrap().writer(limited).unwrap();
+    writer.wait_matched(SOON).unwrap();
+    *LOGGER.0.lock().unwrap() = Some((writer, send));
+    let [here, there] = [&one, &other].map(|of| of.topic::<Line>("Line").unwrap());
+    let _readers: Vec<_> = (0..5).map(|_| here.reader(Qos::default().reliable()).unwrap()).collect();
+    // The other side's threads would wait for the logger's lock, and the driver for them.
+    *ONLY.lock().unwrap() = "this reader does not match";
+    let begun = Instant::now();
+    let _unmatched = there.writer(Qos::default().best_effort()).unwrap();
+    let logged: Vec<_> = (0..5).map(|_| sent.recv_timeout(SOON.into())).collect();
+    *ONLY.lock().unwrap() = "";
+    *LOGGER.0.lock().unwrap() = None;
+    assert_eq!(logged, [Ok(()); 5]);
+    assert!(begun.elapsed() < SOON.into(), "{:?}", begun.elapsed());
+    reader.wait(SOON).unwrap();
 }
 
 mod other {

@@ -18,6 +18,7 @@ pub(crate) struct Driving<'a> {
 impl<'a> Driving<'a> {
     /// Of who has just claimed the role.
     pub fn new(inner: &'a Inner) -> Driving<'a> {
+        inner.role.note_driver(thread_id());
         Driving { inner, has_driven: Cell::new(false) }
     }
 

@@ -30,7 +30,9 @@ const CHANGE: u32 = WHO + 1;
 pub(crate) struct Role {
     /// Who has it, and the count of changes.
     state: AtomicU32,
-    /// The thread that has it, while it looks at nothing: it is in the hands of the user, or does what may take long.
+    /// The thread that has it.
+    driver: AtomicU32,
+    /// The same, while it looks at nothing: it is in the hands of the user, or does what may take long.
     away: AtomicU32,
     /// The same, while it is at another participant and back soon.
     visits: AtomicU32,
@@ -130,7 +132,14 @@ impl Role {
         self.away.load(Ordering::SeqCst) == thread
     }
 
-    /// The same of the calling thread, whose number `thread` says, be it away or visiting: it drives from where it is if it waits.
+    /// The calling thread, of this number, has the role: until it is released.
+    #[inline]
+    pub fn note_driver(&self, thread: u32) {
+        self.driver.store(thread, Ordering::Relaxed);
+    }
+
+    /// Has the calling thread, whose number `thread` says, the role? It drives from where it is if it waits, be it away, visiting
+    /// or in a logger, and none for another to bring what it waits for.
     #[inline]
     pub fn is_out(&self, thread: impl Fn() -> u32) -> bool {
         // No other thread puts this one's number there.
@@ -138,7 +147,7 @@ impl Role {
             let number = word.load(Ordering::Relaxed);
             number != NOBODY && number == thread()
         };
-        is(&self.away) || is(&self.visits)
+        is(&self.driver) || is(&self.away) || is(&self.visits)
     }
 
     /// Has the background thread take the role if it is free. Returns whether to wake it for that.
@@ -164,6 +173,7 @@ impl Role {
     /// Gives the role back. A user who has not driven has not come: the background thread is not to leave the driving to
     /// one who only asks. Returns whether the background thread has to be woken for it.
     pub fn release(&self, has_driven: bool) -> bool {
+        self.driver.store(NOBODY, Ordering::Relaxed);
         // Nobody else changes it meanwhile.
         let state = self.state.load(Ordering::Relaxed);
         let free = state & !WHO;
