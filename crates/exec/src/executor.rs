@@ -21,6 +21,7 @@ use crate::driver::background::{self, Background};
 use crate::driver::driving::Driving;
 use crate::driver::hand::Hand;
 use crate::driver::holding::Holding;
+use crate::driver::news::Topics;
 use crate::driver::polling::Polling;
 use crate::driver::rhythm::{Rhythm, Steady};
 use crate::driver::role::{Claim, Role};
@@ -499,14 +500,16 @@ impl Inner {
         until: Option<Time>,
         ready: impl FnMut(&mut DomainParticipant, Time) -> Option<R>,
     ) -> Option<R> {
-        self.wait_first(until, |_| None, ready)
+        self.wait_first(until, Topics::ALL, |_| None, ready)
     }
 
-    /// The same of who waits in a way of its own first if nobody else drives: `None` of that if the usual one has to follow.
+    /// The same of who waits for news `of` these, and in a way of its own first if nobody else drives: `None` of that if the usual
+    /// one has to follow.
     #[inline]
     pub fn wait_first<R>(
         &self,
         until: Option<Time>,
+        of: Topics,
         first: impl FnOnce(&Driving) -> Option<R>,
         mut ready: impl FnMut(&mut DomainParticipant, Time) -> Option<R>,
     ) -> Option<R> {
@@ -529,9 +532,9 @@ impl Inner {
                 let until = self.instant(until, now);
                 match claim {
                     Claim::Background if !self.polling.has_thread() => {
-                        self.role.follow_wanting(seen, until, || _ = self.kick())
+                        self.role.follow_wanting(seen, of, until, || _ = self.kick())
                     }
-                    _ => self.role.follow(seen, until, || {}),
+                    _ => self.role.follow(seen, of, until, || {}),
                 }
             }
             self.role.stop_following();

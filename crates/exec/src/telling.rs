@@ -16,6 +16,7 @@ use crate::account::recorder::{self, Activity, FlightRecord, RecordCause};
 use crate::account::reports::Task;
 use crate::clock::monotonic_now;
 use crate::core::Core;
+use crate::driver::news::Topics;
 use crate::executor::Inner;
 use crate::hooks::to_log;
 
@@ -141,7 +142,7 @@ impl Inner {
                 .for_each(|record| to_log(|| log::warn!(target: recorder::TARGET, "{}", record.for_log())));
         }
         let began = tells.then(|| began.unwrap_or_else(monotonic_now));
-        self.tell_of(news.iter_mut().take(count));
+        self.tell_of(news.get_mut(..count).unwrap_or_default());
         if let Some(first) = left.began.filter(|_| calls_users) {
             self.note_listeners(began, first);
         }
@@ -211,12 +212,10 @@ impl Inner {
     }
 
     /// Tells who waits for news, and runs the listeners. Leaves of each what its listener is to be told later.
-    fn tell_of<'a>(&self, news: impl ExactSizeIterator<Item = &'a mut (Entity, StatusMask)>) {
-        if news.len() == 0 {
-            return;
-        }
-        if self.role.has_followers() {
-            self.role.tell_followers();
+    fn tell_of(&self, news: &mut [(Entity, StatusMask)]) {
+        let topics = news.iter().map(|(entity, _)| Topics::of(*entity)).reduce(Topics::and);
+        if let Some(topics) = topics.filter(|_| self.role.has_followers()) {
+            self.role.tell_followers(topics);
         }
         for (entity, kinds) in news {
             self.doors.wake(*entity);

@@ -9,6 +9,7 @@ use taut_rtps::TxClass;
 use crate::account::jobs::{Done, JobClass};
 use crate::clock::monotonic_now;
 use crate::core::Core;
+use crate::driver::news::Topics;
 use crate::executor::Inner;
 use crate::telling::Leftover;
 use crate::write::burst;
@@ -232,7 +233,7 @@ impl Inner {
         // The driver may be on its way to sleep: it finds the eventfd written.
         self.watch.wake();
         if self.role.has_followers() {
-            self.role.tell_followers();
+            self.role.tell_followers(Topics::OTHERS);
         }
     }
 }

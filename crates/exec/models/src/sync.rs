@@ -3,6 +3,7 @@
 //! To loom an access with SeqCst is one with AcqRel, and only fences are in one order with each other: so each
 //! such access stands between two fences here.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 pub(crate) use loom::sync::atomic::{Ordering, fence};
@@ -77,11 +78,11 @@ macro_rules! counts {
 atomics!(AtomicBool: bool, AtomicI64: i64, AtomicU32: u32, AtomicUsize: usize);
 counts!(AtomicI64: i64, AtomicU32: u32, AtomicUsize: usize);
 
-pub(crate) fn sleep_at(_: &AtomicU32, _: u32, _: Option<Duration>) {
+pub(crate) fn sleep_at(_: &AtomicU32, _: u32, _: Option<Duration>, _: NonZeroU32) {
     unreachable!("no model waits");
 }
 
-pub(crate) fn wake_all(_: &AtomicU32) {}
+pub(crate) fn wake(_: &AtomicU32, _: u32, _: NonZeroU32) {}
 
 /// The lock of crates/lock, whose guard needs no look for poison.
 pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);

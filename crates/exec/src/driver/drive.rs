@@ -17,6 +17,7 @@ use crate::clock::monotonic_now;
 use crate::core::Core;
 use crate::driver::driving::Driving;
 use crate::driver::hand::Hand;
+use crate::driver::news::Topics;
 use crate::driver::waiting::{AT_PORT, look_until};
 use crate::driver::watch::Readable;
 use crate::executor::Inner;
@@ -297,9 +298,10 @@ impl Inner {
         // Whoever writes from here on rings again.
         self.bell.disarm();
         self.doors.note_rung();
-        // A neighbour may have rung for what a thread waits for that does not drive.
+        // A neighbour may have rung for what a thread waits for that does not drive; of what is in a reader's lanes it hears
+        // once that is taken from there.
         if self.role.has_followers() {
-            self.role.tell_followers();
+            self.role.tell_followers(Topics::OTHERS);
         }
     }
 

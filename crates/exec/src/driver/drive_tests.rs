@@ -12,6 +12,7 @@ use taut_qos::{DataReaderQos, DataWriterQos};
 
 use crate::clock::monotonic_now;
 use crate::driver::drive::{HEARS_AFTER, Lower};
+use crate::driver::news::Topics;
 use crate::driver::role::Claim;
 use crate::driver::watch::Readable;
 use crate::executor::Inner;
@@ -229,7 +230,7 @@ fn who_wants_the_role_of_the_background_thread_keeps_no_other_awake() {
         let until = monotonic_now() + Duration::from_millis(200);
         let seen = inner.role.start_following();
         let ends = Instant::now() + std::time::Duration::from_millis(200);
-        scope.spawn(move || inner.role.follow_wanting(seen, Some(ends), || ()));
+        scope.spawn(move || inner.role.follow_wanting(seen, Topics::ALL, Some(ends), || ()));
         while !inner.role.is_wanted() && monotonic_now() < until {
             std::thread::yield_now();
         }

@@ -4,7 +4,7 @@
 //! wait to the next without a system call: the background thread looks from time to time, [`GRACE`],
 //! whether the role is still in use, and sleeps for good while a user's wait goes on.
 
-use crate::driver::news::News;
+use crate::driver::news::{News, Topics};
 use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 /// How often the background thread looks whether a user who has stopped waiting comes back: at first,
@@ -179,8 +179,9 @@ impl Role {
         let free = state & !WHO;
         let next = if has_driven { free.wrapping_add(CHANGE) } else { free.wrapping_sub(CHANGE) };
         self.state.store(next, Ordering::SeqCst);
-        if self.followers.load(Ordering::SeqCst) > 0 {
-            self.tell_followers();
+        // Who takes it, for however short, gives it back, and so the next one is told.
+        if self.has_followers() {
+            self.news.tell_one(Topics::ROLE);
         }
         let is_parked = self.parked.load(Ordering::SeqCst) && self.parked.swap(false, Ordering::SeqCst);
         is_parked || self.untold.load(Ordering::SeqCst) && self.call_background()
@@ -234,24 +235,36 @@ impl Role {
         self.followers.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Waits for news after `seen`, or for the role to become free, at most until `until`.
+    /// Waits for news `of` these after `seen`, or for the role to become free, at most until `until`.
     /// `before_sleep` runs once the caller is sure to be told.
-    pub fn follow(&self, seen: u32, until: Option<std::time::Instant>, before_sleep: impl FnOnce()) {
+    pub fn follow(
+        &self,
+        seen: u32,
+        of: Topics,
+        until: Option<std::time::Instant>,
+        before_sleep: impl FnOnce(),
+    ) {
         before_sleep();
         // Who frees the role between the look at it and the sleep tells of it, and so there is no sleep.
         let is_kept = || self.news.seen() == seen && self.is_taken();
-        while is_kept() && self.news.wait(seen, until) {}
+        while is_kept() && self.news.wait(seen, until, of.and(Topics::ROLE)) {}
     }
 
-    /// Waits for news after `seen`, at most until `until`.
+    /// Waits for news after `seen`, at most until `until`, and takes no role.
     pub fn follow_news(&self, seen: u32, until: Option<std::time::Instant>) {
-        while self.news.seen() == seen && self.news.wait(seen, until) {}
+        while self.news.seen() == seen && self.news.wait(seen, until, Topics::ANY_ENTITY) {}
     }
 
     /// The same for a thread that wants the role from the background thread.
-    pub fn follow_wanting(&self, seen: u32, until: Option<std::time::Instant>, kick: impl FnOnce()) {
+    pub fn follow_wanting(
+        &self,
+        seen: u32,
+        of: Topics,
+        until: Option<std::time::Instant>,
+        kick: impl FnOnce(),
+    ) {
         self.wanted.fetch_add(1, Ordering::SeqCst);
-        self.follow(seen, until, kick);
+        self.follow(seen, of, until, kick);
         self.wanted.fetch_sub(1, Ordering::SeqCst);
     }
 
@@ -260,8 +273,8 @@ impl Role {
         self.followers.load(Ordering::SeqCst) > 0
     }
 
-    /// Tells all that there are news.
-    pub fn tell_followers(&self) {
-        self.news.tell();
+    /// Tells those that wait for one of these that there are news.
+    pub fn tell_followers(&self, of: Topics) {
+        self.news.tell(of);
     }
 }

@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 use taut_base::{Duration, Result, Time};
-use taut_dcps::ReaderSide;
+use taut_dcps::{Entity, ReaderSide};
 use taut_lock::{MutexGuard, thread_id};
 
 use crate::access::{tell_wall_clock, tell_wall_clock_to, would_wait};
 use crate::clock::monotonic_now;
 use crate::driver::driving::Driving;
+use crate::driver::news::Topics;
 use crate::executor::Executor;
 use crate::lanes::door::Door;
 use crate::write::burst;
@@ -214,7 +215,8 @@ impl Executor {
         let inner = &self.inner;
         let alone =
             |role: &Driving| (!has_lanes && inner.drive_until_unread(role, door, until)).then_some(());
-        let found = inner.wait_first(until, alone, |participant, now| {
+        let of = Topics::of(Entity::Reader(door.index));
+        let found = inner.wait_first(until, of, alone, |participant, now| {
             if door.side().shows_unread(monotonic_now) {
                 return Some(());
             }

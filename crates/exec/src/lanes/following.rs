@@ -101,6 +101,7 @@ mod tests {
     use taut_qos::{DataReaderQos, DataWriterQos};
 
     use super::*;
+    use crate::driver::news::Topics;
     use crate::driver::role::Role;
     use crate::executor_tests::{config, endpoint, inline, own_domain, soon, with_both_ends, write};
     use crate::{Door, Driver, Executor, ExecutorConfig, listener};
@@ -138,7 +139,7 @@ mod tests {
         let steps_aside = || {
             let mut steps = false;
             let seen = role.start_following();
-            role.follow_wanting(seen, Some(Instant::now()), || steps = role.is_to_step_aside());
+            role.follow_wanting(seen, Topics::ALL, Some(Instant::now()), || steps = role.is_to_step_aside());
             role.stop_following();
             steps
         };
