@@ -10,7 +10,7 @@ use log::Level;
 use taut_base::{Duration, Time};
 use taut_dcps::{Entity, StatusMask};
 use taut_lock::MutexGuard;
-use taut_rtps::TxClass;
+use taut_rtps::{ReaderIndex, TxClass};
 
 use crate::account::recorder::{self, Activity, FlightRecord, RecordCause};
 use crate::account::reports::Task;
@@ -213,7 +213,11 @@ impl Inner {
 
     /// Tells who waits for news, and runs the listeners. Leaves of each what its listener is to be told later.
     fn tell_of(&self, news: &mut [(Entity, StatusMask)]) {
-        let topics = news.iter().map(|(entity, _)| Topics::of(*entity)).reduce(Topics::and);
+        let of = |entity: Entity| match entity {
+            Entity::Reader(ReaderIndex(index)) => Topics::of_reader(index),
+            Entity::Writer(_) | Entity::Participant => Topics::OTHERS,
+        };
+        let topics = news.iter().map(|(entity, _)| of(*entity)).reduce(Topics::and);
         if let Some(topics) = topics.filter(|_| self.role.has_followers()) {
             self.role.tell_followers(topics);
         }
@@ -233,7 +237,6 @@ mod tests {
 
     use taut_dcps::Endpoint;
     use taut_qos::{DataReaderQos, DataWriterQos};
-    use taut_rtps::ReaderIndex;
 
     use super::*;
     use crate::driver::role::Claim;

@@ -3,9 +3,6 @@
 use std::num::NonZeroU32;
 use std::time::Instant;
 
-use taut_dcps::Entity;
-use taut_rtps::ReaderIndex;
-
 use crate::sync::{AtomicU32, Ordering, sleep_at, wake};
 
 /// What news are of, or what a thread waits for: one that waits for what there is no news of sleeps on. Readers share bits, so
@@ -35,12 +32,9 @@ impl Topics {
         }
     }
 
-    /// Those of one entity.
-    pub fn of(entity: Entity) -> Topics {
-        match entity {
-            Entity::Reader(ReaderIndex(index)) => Topics::new(1 << (index % READERS)),
-            _ => Topics::OTHERS,
-        }
+    /// Those of one reader.
+    pub const fn of_reader(index: u32) -> Topics {
+        Topics::new(1 << (index % READERS))
     }
 
     /// Both together.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 use taut_base::{Duration, Result, Time};
-use taut_dcps::{Entity, ReaderSide};
+use taut_dcps::ReaderSide;
 use taut_lock::{MutexGuard, thread_id};
 
 use crate::access::{tell_wall_clock, tell_wall_clock_to, would_wait};
@@ -215,7 +215,7 @@ impl Executor {
         let inner = &self.inner;
         let alone =
             |role: &Driving| (!has_lanes && inner.drive_until_unread(role, door, until)).then_some(());
-        let of = Topics::of(Entity::Reader(door.index));
+        let of = Topics::of_reader(door.index.0);
         let found = inner.wait_first(until, of, alone, |participant, now| {
             if door.side().shows_unread(monotonic_now) {
                 return Some(());
