@@ -435,9 +435,8 @@ impl WriterProxy {
     pub fn is_abreast(&mut self, heartbeat: &Heartbeat) -> bool {
         let is_new = self.heartbeat_count.last.is_some_and(|last| heartbeat.count.wrapping_sub(last) > 0);
         let asks_nothing = heartbeat.final_flag && self.reliable && !self.ack_due;
-        let begins_nothing = !self.held
-            && self.resumed.is_none()
-            && (!self.awaits_greeting || heartbeat.reader_id == EntityId::UNKNOWN);
+        let begins_nothing =
+            !self.held && (!self.awaits_greeting || heartbeat.reader_id == EntityId::UNKNOWN);
         let has_all = heartbeat.last_sn < self.next && !self.has_waiting() && self.assemblies.is_empty();
         let is_abreast = is_new && asks_nothing && begins_nothing && has_all;
         if is_abreast {
