@@ -201,6 +201,8 @@ pub struct Participant {
     pub(crate) undelivered: VecDeque<WriterIndex>,
     /// A known peer that has announced itself again; `None` between calls.
     pub(crate) announced: Option<GuidPrefix>,
+    /// So many participants the message at hand may yet say to have started again.
+    pub(crate) lives_left: u32,
     /// Readers that may have something to acknowledge; empty between calls.
     pub(crate) woken: Vec<ReaderIndex>,
     /// What a message has said of who is alive; empty between calls.
@@ -247,6 +249,7 @@ impl Participant {
             unmatched: VecDeque::new(),
             undelivered: VecDeque::new(),
             announced: None,
+            lives_left: 0,
             woken: Vec::new(),
             alive: Alive::default(),
             pool: Pool::new(limits::KEPT, 4_096),

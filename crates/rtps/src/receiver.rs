@@ -57,6 +57,7 @@ impl Participant {
         // A busy link on which announcements get lost is no reason to forget a peer.
         self.renew_lease(now, header.prefix);
         let mut source = Source::new(bytes, &header, frame.source);
+        self.lives_left = limits::MESSAGE_ANNOUNCEMENTS;
         let mut submessages = Submessages::new(rest);
         while let Some(framed) = submessages.next_framed() {
             let handled = framed.and_then(|framed| self.on_framed(now, &mut source, framed, frame, sink));
@@ -387,19 +388,12 @@ impl Participant {
     fn on_heartbeat(&mut self, now: Time, source: &Source<'_>, heartbeat: &Heartbeat, sink: &mut dyn Sink) {
         let writer = Guid::new(source.prefix, heartbeat.writer_id);
         if !heartbeat.final_flag || !self.is_abreast(now, writer, heartbeat) {
-            self.on_news_of_writer(now, source, heartbeat, sink);
+            self.on_news_of_writer(now, writer, heartbeat, sink);
         }
     }
 
     #[inline(never)]
-    fn on_news_of_writer(
-        &mut self,
-        now: Time,
-        source: &Source<'_>,
-        heartbeat: &Heartbeat,
-        sink: &mut dyn Sink,
-    ) {
-        let writer = Guid::new(source.prefix, heartbeat.writer_id);
+    fn on_news_of_writer(&mut self, now: Time, writer: Guid, heartbeat: &Heartbeat, sink: &mut dyn Sink) {
         let (mut is_first, mut is_anew) = (false, false);
         self.for_each_reader(writer, heartbeat.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
@@ -432,7 +426,7 @@ impl Participant {
         });
         self.wake_readers();
         if is_anew {
-            self.begin_said_life(now, source);
+            self.begin_said_life(now, writer.prefix);
         } else if is_first && writer.entity.is_builtin() {
             self.note_answer(now, writer.prefix);
             self.greet_opposite(now, writer);
@@ -504,7 +498,7 @@ impl Participant {
                 bump(&mut self.counters.unmatched_reader);
                 return self.wake_writer(now, index);
             }
-            Acknowledged::Anew => return self.begin_said_life(now, source),
+            Acknowledged::Anew => return self.begin_said_life(now, source.prefix),
             _ => {}
         }
         self.push_event(Event::Acknowledged { writer: index });

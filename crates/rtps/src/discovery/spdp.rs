@@ -514,11 +514,13 @@ impl Participant {
 
     /// The same, as it says; that is done for no more of them in a message than may be told of.
     #[cold]
-    pub(crate) fn begin_said_life(&mut self, now: Time, source: &Source<'_>) {
-        if source.may_announce() {
-            self.begin_life(now, source.prefix);
-        } else {
-            bump(&mut self.counters.too_many_participants);
+    pub(crate) fn begin_said_life(&mut self, now: Time, prefix: GuidPrefix) {
+        match self.lives_left.checked_sub(1) {
+            Some(left) => {
+                self.lives_left = left;
+                self.begin_life(now, prefix);
+            }
+            None => bump(&mut self.counters.too_many_participants),
         }
     }
 }

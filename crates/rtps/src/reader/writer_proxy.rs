@@ -46,6 +46,8 @@ pub struct WriterProxy {
     pub awaits_greeting: bool,
     /// It was lost without a word, has come back, and has said nothing since: see [`super::lost`].
     resumed: Option<LostWriter>,
+    /// It has not said yet where its stream begins, or goes on.
+    is_fresh: bool,
     /// It greets such a reader as soon as that can listen: until then nothing of it is delivered, as what comes for all
     /// readers may be older than the match.
     pub held: bool,
@@ -118,6 +120,7 @@ impl WriterProxy {
             skips_history: false,
             awaits_greeting: false,
             resumed: None,
+            is_fresh: true,
             held: false,
             history_until: None,
             asks_from_zero: false,
@@ -468,11 +471,7 @@ impl WriterProxy {
         let has_been_told = !is_first && !self.awaits_greeting;
         let listened = (self.next > SequenceNumber::FIRST || has_been_told) && !self.held;
         // DCPS 1.4 §2.2.3.4: a volatile reader gets nothing that was written before the match.
-        let history = match self.resumed {
-            Some(lost) => self.go_on_from(now, lost, heartbeat),
-            None if is_first && self.skips_history => heartbeat.last_sn.min(self.before_stream()),
-            None => SequenceNumber::ZERO,
-        };
+        let history = if self.is_fresh { self.history_before(now, heartbeat) } else { SequenceNumber::ZERO };
         let first = heartbeat.first_sn.max(history.next());
         // A greeting, the first that is for it alone, says where its stream begins: what others were sent again is not
         // of it, though it came here too. One that has more to say is none: it says what can still be had.

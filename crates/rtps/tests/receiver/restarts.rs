@@ -1,12 +1,14 @@
 //! Who is taken for one that has started again: by its heartbeats, or because it says that it is another process.
 
-use taut_base::{Duration, Time};
+use taut_base::{Duration, EntityId, GuidPrefix, ProtocolVersion, SequenceNumber, Time};
 use taut_port::Frame;
 use taut_qos::ReliabilityKind;
 use taut_rtps::{Event, Participant, limits};
+use taut_wire::{Endian, Heartbeat, InfoSource};
 
 use crate::common::{
-    Announcement, Nowhere, OTHER, announcement, events, heartbeat, participant, publication, reader_of,
+    Announcement, FOREIGN, Nowhere, OTHER, announcement, events, frame, heartbeat, message, participant,
+    publication, reader_of,
 };
 
 fn times_lost(participant: &mut Participant) -> usize {
@@ -52,6 +54,45 @@ fn who_pretends_to_start_again_and_again_is_believed_now_and_then() {
     let lost = times_lost(&mut participant);
     assert!((5..=10).contains(&lost), "{lost}");
     assert_eq!(participant.database().peers().count(), 1);
+}
+
+/// Each that is forgotten takes a step of its own with all that it has.
+#[test]
+fn a_message_begins_no_more_lives_than_a_step_takes() {
+    const TOLD: u8 = 20;
+    let mut participant = participant();
+    let prefixes = || (100..100 + TOLD).map(|n| GuidPrefix([n; 12]));
+    for source in prefixes() {
+        let announced = Announcement { source, ..Announcement::of(OTHER) }.frame();
+        participant.on_frame(Time(0), &announced, &mut Nowhere);
+    }
+    let all_say = |first: i64, last: i64, count| {
+        let mut said = message();
+        for prefix in prefixes() {
+            let info = InfoSource { version: ProtocolVersion::RTPS_2_5, vendor: FOREIGN, prefix };
+            info.write(&mut said, Endian::Little);
+            let heartbeat = Heartbeat {
+                reader_id: EntityId::UNKNOWN,
+                writer_id: EntityId::SEDP_PUBLICATIONS_WRITER,
+                first_sn: SequenceNumber(first),
+                last_sn: SequenceNumber(last),
+                count,
+                final_flag: true,
+                liveliness_flag: false,
+                group_info: None,
+            };
+            heartbeat.write(&mut said, Endian::Little);
+        }
+        frame(said)
+    };
+    participant.on_frame(Time(0), &all_say(6, 5, 1), &mut Nowhere);
+    // They have written less than before, and say nothing else.
+    participant.on_frame(Time(0), &all_say(1, 0, 1), &mut Nowhere);
+    assert_eq!(times_lost(&mut participant), 0);
+    participant.on_frame(Time(0) + limits::RESTART_AFTER, &all_say(1, 0, 2), &mut Nowhere);
+    let most = limits::MESSAGE_ANNOUNCEMENTS as usize;
+    assert_eq!(times_lost(&mut participant), most);
+    assert_eq!(participant.counters().too_many_participants, u64::from(TOLD) - most as u64);
 }
 
 /// The properties by which a participant says which process it is of.

@@ -19,16 +19,22 @@ impl WriterProxy {
         self.heartbeat_count.last
     }
 
-    /// It says what it has. Returns up to where what is missing is not lost, or was counted so already. One that counts anew, or
-    /// has written less than had come, is another one under its name, whose stream begins. It must say so for a while if it
-    /// only says from where on it has something for this reader: its greeting may be of long ago.
+    /// It says for the first time what it has. Returns up to where what is missing is history, or was counted as lost already.
     #[cold]
-    pub(super) fn go_on_from(
-        &mut self,
-        now: Time,
-        lost: LostWriter,
-        heartbeat: &Heartbeat,
-    ) -> SequenceNumber {
+    #[inline(never)]
+    pub(super) fn history_before(&mut self, now: Time, heartbeat: &Heartbeat) -> SequenceNumber {
+        self.is_fresh = false;
+        match self.resumed {
+            Some(lost) => self.go_on_from(now, lost, heartbeat),
+            None if self.skips_history => heartbeat.last_sn.min(self.before_stream()),
+            None => SequenceNumber::ZERO,
+        }
+    }
+
+    /// The same of one that was lost. One that counts anew, or has written less than had come, is another one under its name,
+    /// whose stream begins. It must say so for a while if it only says from where on it has something for this reader: its
+    /// greeting may be of long ago.
+    fn go_on_from(&mut self, now: Time, lost: LostWriter, heartbeat: &Heartbeat) -> SequenceNumber {
         let before = heartbeat.first_sn.prev();
         if heartbeat.count.wrapping_sub(lost.count) > 0 {
             if heartbeat.last_sn.next() >= self.next {
@@ -36,6 +42,7 @@ impl WriterProxy {
                 return lost.told.min(before);
             }
             if heartbeat.last_sn < heartbeat.first_sn && !self.has_restarted(now, heartbeat) {
+                self.is_fresh = true;
                 return SequenceNumber::ZERO;
             }
         }
