@@ -1,10 +1,14 @@
 //! A reader that has lost its writer by a lease and finds it again: what it gets, how often, and what it counts as lost.
 
-use taut_base::Duration;
+use std::sync::Arc;
+
+use taut_base::{Duration, SequenceNumber};
 use taut_dcps::InstanceState;
+use taut_mem::Region;
+use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter};
 use taut_qos::{History, Qos};
 use taut_rtps::limits;
-use taut_sim::{NodeOptions, Pair};
+use taut_sim::{Content, NodeOptions, Pair};
 
 fn second() -> Duration {
     Duration::from_secs(1)
@@ -58,6 +62,42 @@ fn a_writer_that_never_noticed_goes_on_where_it_was() {
 fn what_is_missed_of_a_volatile_writer_that_has_forgotten_the_reader_is_lost() {
     let mut pair = leases(3, 10, 10);
     assert_eq!(loses(&mut pair, &Qos::default().reliable().keep_all()), [1, 2, 3, 7, 8]);
+    assert_eq!(lost(&mut pair), 3);
+}
+
+/// Its last heartbeat was of before its first sample.
+#[test]
+fn who_is_lost_with_its_lane_goes_on_behind_what_that_has_brought() {
+    let mut pair = leases(8, 10, 10).without_key();
+    let qos = Qos::default().reliable().keep_all();
+    pair.reader(qos.clone());
+    pair.writer(qos);
+    pair.run_until_matched();
+    let lane = Arc::new(Lane::create(Region::heap(Lane::size(4, 0)), 4));
+    let mut there = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
+    let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
+    let here = LaneReader::attach(lane, feedback, false);
+    let (writer, index, tag) = (pair.writers[0].guid, pair.writers[0].index, pair.writers[0].tag);
+    let reader = pair.readers[0];
+    pair.run_for(second());
+    pair.network.on(1, |side, now| side.add_lane(now, reader.index, writer, here)).flatten();
+    for number in 1..=3 {
+        let content = Content { key: 1, tag, number, filler: 10 };
+        there.push(&[number, u64::MAX, 0, 0, 0], &content.encode()).unwrap();
+    }
+    pair.network.on(1, |side, now| side.pull(now, reader.index, usize::MAX));
+    assert_eq!(pair.take_numbers(), [1, 2, 3]);
+    pair.network.participant(0).unwrap().core().writer(index).unwrap().link.set_last(SequenceNumber(3));
+    pair.writers[0].written = 3;
+    pair.cut();
+    pair.run_for(second().times(12));
+    (0..3).for_each(|_| _ = pair.write(1, 10).unwrap());
+    pair.mend();
+    assert!(pair.run_until(second().times(20), |pair| pair.is_matched()));
+    pair.run_for(second().times(3));
+    (0..2).for_each(|_| _ = pair.write(1, 10).unwrap());
+    pair.run_for(second().times(3));
+    assert_eq!(pair.take_numbers(), [7, 8]);
     assert_eq!(lost(&mut pair), 3);
 }
 

@@ -159,7 +159,7 @@ pub struct HistoryCache {
     keyed: bool,
     /// Are the changes of each instance counted?
     counted: bool,
-    /// Where instances that have ended go, and max_samples may bound all together.
+    /// Instances that have ended may go, and max_samples may bound all together.
     spare: Option<Spare>,
 }
 

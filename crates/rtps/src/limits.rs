@@ -119,6 +119,10 @@ pub const LOST: usize = 64;
 /// Of so many writers that were lost a reader knows for so long how far they had come. Fewer and what one of many has written
 /// comes again when it is back, more takes more memory, 56 B each.
 pub const LOST_WRITERS: usize = 1_024;
+/// Of so many instances that have ended a KEEP_LAST writer keeps the last changes for readers that have not acknowledged them.
+/// Lower and of the instances of a large writer that goes slow readers hear of fewer, higher and one that takes nothing costs a
+/// writer that makes up ever new instances more memory. A reader knows as many.
+pub const ENDED: usize = 65_536;
 /// So many endpoints that are gone are kept at most where all that are matched know it.
 pub const GONE: usize = 1_024;
 /// And so many where one that has answered before does not know it. Lower has one that is slow believe in the first of them,

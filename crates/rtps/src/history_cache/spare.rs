@@ -1,11 +1,11 @@
-//! What a KEEP_LAST history that late joiners get gives up: without RESOURCE_LIMITS max_samples instances that its writer has
-//! disposed of and unregistered, once all have heard so; with it more, for others' sake. DCPS 1.4 §2.2.2.4.2.7, §2.2.2.4.2.11,
-//! §2.2.3.5, §2.2.3.19.
+//! What a KEEP_LAST history gives up. One that late joiners get: without RESOURCE_LIMITS max_samples instances that its writer
+//! has disposed of and unregistered, once all have heard so; with it more, for others' sake. Any: of very many that have ended
+//! the first, though not all have heard so. DCPS 1.4 §2.2.2.4.2.7, §2.2.2.4.2.11, §2.2.3.5, §2.2.3.19.
 //!
 //! At max_samples any instance gives its older changes, as long as one remains for it; one that is unregistered gives all.
 //! What is given up goes as what KEEP_LAST no longer keeps does: it may have to be sent first, and counts no more. Must
-//! never give up the last change of an instance that its writer has not unregistered, nor that it has before all have
-//! heard so.
+//! never give up the last change of an instance that its writer has not unregistered, nor, but of very many, that it has before
+//! all have heard so.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,11 +19,13 @@ use crate::limits;
 pub(super) struct Spare {
     /// RESOURCE_LIMITS max_samples; `usize::MAX` if there is none.
     most: usize,
+    /// Of an instance that is unregistered only, the last state holds.
+    keeps_undisposed: bool,
     /// Changes that are held and not only to be sent.
     kept: usize,
     /// Those that another one of their instance follows, where there is a limit.
     older: BTreeMap<SequenceNumber, InstanceHandle>,
-    /// Those by which the writer unregistered their instance, without a limit after it was disposed of, and that none follows.
+    /// Those by which an instance has ended, and that none follows.
     ended: BTreeMap<SequenceNumber, InstanceHandle>,
     /// Of those that are given up, what not all have heard yet. It counts no more, and is no more than is kept: a
     /// reader that has missed it would know its instance as alive for good.
@@ -46,11 +48,8 @@ impl Spare {
                 self.older.insert(before, instance);
             }
         }
-        let has_ended = match self.most {
-            usize::MAX => kind == ChangeKind::NotAliveDisposedUnregistered,
-            _ => kind.unregisters(),
-        };
-        if has_ended {
+        let is_disposed = kind == ChangeKind::NotAliveDisposedUnregistered;
+        if kind.unregisters() && (is_disposed || !self.keeps_undisposed) {
             self.ended.insert(number, instance);
         }
     }
@@ -70,12 +69,24 @@ impl Spare {
 
 impl HistoryCache {
     /// From now on, before its first change, a KEEP_LAST history keeps at most so many changes; without a limit it forgets what
-    /// has ended.
-    pub(crate) fn limit(&mut self, max_samples: usize) {
+    /// has ended. `is_durable`: for late joiners.
+    pub(crate) fn limit(&mut self, max_samples: usize, is_durable: bool) {
         self.depth = self.depth.map(|depth| depth.min(max_samples));
         if self.counted {
+            let keeps_undisposed = is_durable && max_samples == usize::MAX;
             let (older, ended, owed) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-            self.spare = Some(Spare { most: max_samples, kept: 0, older, ended, owed });
+            self.spare = Some(Spare { most: max_samples, keeps_undisposed, kept: 0, older, ended, owed });
+        }
+    }
+
+    /// Of more instances that have ended than [`limits::ENDED`] those go that did so first, whoever has not heard it. *Cost*:
+    /// O(log n) for each of their changes.
+    #[cold]
+    pub(crate) fn bound_ended(&mut self) {
+        while let Some(spare) = self.spare.as_ref().filter(|spare| spare.ended.len() > limits::ENDED)
+            && let Some((_, of)) = spare.ended.first_key_value()
+        {
+            self.give_up_first_of(*of, SequenceNumber(i64::MAX));
         }
     }
 
@@ -186,7 +197,7 @@ mod tests {
     impl Rig {
         fn new(depth: u32, most: usize) -> Rig {
             let mut cache = HistoryCache::new(History::KeepLast(depth), true);
-            cache.limit(most);
+            cache.limit(most, true);
             Rig { cache, last: 0, acked: ALL }
         }
 

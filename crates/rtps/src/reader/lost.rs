@@ -52,7 +52,9 @@ impl Reader {
     pub(crate) fn lose_writer(&mut self, now: Time, guid: Guid) -> Option<WriterProxy> {
         let proxy = self.unmatch_writer(guid)?;
         let next = proxy.next_expected();
-        let may_resume = proxy.reliable && next > SequenceNumber::FIRST && (self.keeps_all || !self.durable);
+        // How far its lane has come is yet to be said.
+        let has_begun = next > SequenceNumber::FIRST || proxy.lane;
+        let may_resume = proxy.reliable && has_begun && (self.keeps_all || !self.durable);
         if let Some(count) = proxy.last_count().filter(|_| may_resume) {
             let left = proxy.undelivered().as_ref().and_then(IntervalSet::last);
             let told = left.unwrap_or(SequenceNumber::ZERO);

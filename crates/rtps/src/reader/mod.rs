@@ -12,7 +12,7 @@ mod writer_proxy;
 use std::collections::VecDeque;
 use std::ops::Bound;
 
-use taut_base::{Duration, Guid, Locator, Time};
+use taut_base::{Duration, Guid, Locator, SequenceNumber, Time};
 use taut_qos::{DurabilityKind, EndpointQos, History, ReliabilityKind};
 use taut_wire::{AckNack, NackFrag};
 
@@ -91,7 +91,8 @@ impl Reader {
         }
         proxy.held = greets && proxy.reliable && proxy.awaits_greeting;
         proxy.ack_due = proxy.reliable;
-        if let Some(lost) = self.lost.take(proxy.heard, proxy.guid).filter(|_| proxy.reliable) {
+        let lost = self.lost.take(proxy.heard, proxy.guid);
+        if let Some(lost) = lost.filter(|lost| proxy.reliable && lost.next > SequenceNumber::FIRST) {
             proxy.resume(lost);
         }
         let is_held = proxy.held;

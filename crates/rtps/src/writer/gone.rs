@@ -15,6 +15,7 @@ impl Writer {
             self.forget_gone(now);
         }
         self.lost.give_up(now);
+        self.history.bound_ended();
         if self.route.is_empty() && self.history.has_ended(self.last) {
             // No datagram is to leave, behind which that would go.
             self.forget_acknowledged();

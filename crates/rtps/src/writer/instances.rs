@@ -18,12 +18,14 @@ impl Writer {
         }
     }
 
-    /// What a durable KEEP_LAST writer holds, before its first change: RESOURCE_LIMITS max_samples, and nothing of instances
-    /// that have ended. What a volatile one holds its readers are about to acknowledge, and they stop no KEEP_LAST writer.
+    /// What a KEEP_LAST writer holds, before its first change: a durable one RESOURCE_LIMITS max_samples, and nothing of
+    /// instances that have ended. What a volatile one holds its readers are about to acknowledge, and they stop no KEEP_LAST
+    /// writer: it holds of those that have ended no more than [`limits::ENDED`](crate::limits::ENDED).
     pub(crate) fn limit_samples(&mut self) {
-        if !self.keep_all && self.durable {
-            self.counts_instances = self.guid.entity.is_keyed() && self.max_samples != usize::MAX;
-            self.history.limit(self.max_samples);
+        if !self.keep_all {
+            let most = if self.durable { self.max_samples } else { usize::MAX };
+            self.counts_instances = self.guid.entity.is_keyed() && most != usize::MAX;
+            self.history.limit(most, self.durable);
         }
     }
 
@@ -246,6 +248,36 @@ mod tests {
         }
         assert_eq!(writer.lost.acked().map(|acked| acked.0).min(), Some(2));
         assert_eq!(writer.lost.acked().count(), limits::LOST);
+    }
+
+    /// It writes ever new instances that end at once, and its reader takes none.
+    #[test]
+    fn of_very_many_that_have_ended_the_first_go_though_not_all_have_heard_so() {
+        let guid = Guid::new(GuidPrefix([9; 12]), EntityId::user(1, true, true));
+        let auto = MulticastChoice::Auto;
+        for (durability, end) in [
+            (DurabilityKind::Volatile, ChangeKind::NotAliveUnregistered),
+            (DurabilityKind::TransientLocal, ENDS),
+        ] {
+            let qos = EndpointQos { durability, ..EndpointQos::default_writer() };
+            let mut writer = Writer::new(guid, WriterIndex(0), &qos, History::KeepLast(1), None, auto);
+            writer.limit_samples();
+            let proxy = ReaderProxy::new(reader(1), true, vec![Locator::INVALID], Vec::new());
+            writer.match_reader(proxy, false);
+            write(&mut writer, 1, ChangeKind::Alive);
+            for n in 0..limits::ENDED as u64 + 100 {
+                let instance = InstanceHandle(u128::from(n).to_be_bytes());
+                for kind in [ChangeKind::Alive, end] {
+                    writer.write(Time(0), &mut NewChange { kind, instance, ..change() }).unwrap();
+                }
+                if n % 64 == 0 {
+                    push(&mut writer);
+                }
+            }
+            push(&mut writer);
+            assert_eq!(writer.history.len(), 1 + limits::ENDED, "{durability:?}");
+            assert_eq!(writer.history.first(), Some(SequenceNumber(1)), "what has not ended stays");
+        }
     }
 
     #[test]
