@@ -311,6 +311,24 @@ class Check:
                 f"refused {sent['refused']}, not received {missing}, lost {[d['lost'] for d in got]}, "
                 f"out of order {[d['out_of_order'] for d in got]}")
 
+    def crowd(self, threads=2):
+        more = {"samples": self.file("crowd"), "threads": threads}
+        with self.play(("sub", {"samples": "", "threads": threads}), ("crowd", more)) as (sub, crowd):
+            sub.expect("ready", READY_S)
+            crowd.expect("ready", READY_S)
+            sent, rows = self.measured(crowd, "crowd", ("sent", "refused", "start_ns", "stop_ns"))
+            sub.say("end")
+            got = sub.done("received", "lost", "out_of_order", "duplicates", "corrupt")
+        if len(rows) != (sent["sent"] + 100) // threads * threads:
+            raise Broken(f"{sent['sent']} sent after 100 of warm-up, {len(rows)} rows")
+        figures = self.round_trips(rows, False)
+        for first in range(threads):
+            if sorted(rows[first::threads]) != rows[first::threads]:
+                raise Broken(f"the rows of thread {first} are not in its order")
+        if got["corrupt"] or got["duplicates"] or got["out_of_order"]:
+            raise Broken(f"{got}")
+        return f"{figures}, refused {sent['refused']}, not received {sent['sent'] - got['received']}"
+
     def local(self):
         with self.play(("local", {"samples": self.file("local")})) as (local,):
             ready = local.expect("ready", READY_S)
@@ -401,9 +419,9 @@ class Check:
         for role in self.info["roles"]:
             if role not in self.roles() and role != "daemon":
                 continue
-            with self.play((role, {"count": 0 if role in ("ping", "pub", "local") else 10})) as (adapter,):
+            with self.play((role, {"count": 0 if role in ("ping", "pub", "crowd", "local") else 10})) as (adapter,):
                 with contextlib.suppress(Absent):
-                    if role not in pairs:
+                    if role not in (*pairs, "crowd"):
                         adapter.expect("ready", READY_S)
                     took = adapter.close_stdin()
                     slowest, slow_role = max((slowest, slow_role), (took, role))
@@ -422,7 +440,7 @@ class Check:
 
     def roles(self):
         here = ("thread", "intra")
-        on_transport = {"local"} if self.args.transport in here else {"ping", "pong", "pub", "sub"}
+        on_transport = {"local"} if self.args.transport in here else {"ping", "pong", "pub", "sub", "crowd"}
         return [role for role in self.info["roles"]
                 if (role in on_transport or role in ("cdr", "entities", "node"))
                 and (not self.args.roles or role in self.args.roles)]
@@ -446,6 +464,9 @@ class Check:
             self.run("pub", self.pub)
             self.run("pub to 2", lambda: self.pub(2))
             self.run("pub alone", self.pub_alone)
+        if "crowd" in roles:
+            self.run("crowd of 2", self.crowd)
+            self.run("crowd of 4", lambda: self.crowd(4))
         for role in ("local", "cdr", "entities", "node"):
             if role in roles:
                 self.run(role, getattr(self, role))

@@ -280,6 +280,24 @@ static void play_pub_or_sub(void)
     kit_pub(&port, wait_name());
 }
 
+/* Each thread has a writer of its own. */
+static void play_crowd(void)
+{
+    struct end *ends = calloc(o->threads, sizeof *ends);
+    struct kit_port *ports = calloc(o->threads, sizeof *ports);
+    const dds_entity_t participant = make_participant();
+    const dds_entity_t topic = make_topic(participant, sample_descriptor(), "perf_data");
+
+    for (uint32_t i = 0; i < o->threads; i++) {
+        ends[i].sample = sample_new();
+        add_writer(&ends[i], participant, topic);
+        ports[i] = port_of(&ends[i]);
+    }
+    for (uint32_t i = 0; i < o->threads; i++)
+        kit_await(matched, &ends[i], "not matched");
+    kit_crowd(ports, wait_name());
+}
+
 static void play_local(void)
 {
     static struct end near, far;
@@ -529,6 +547,9 @@ static void play(void)
     case KIT_SUB:
         play_pub_or_sub();
         break;
+    case KIT_CROWD:
+        play_crowd();
+        break;
     case KIT_LOCAL:
         play_local();
         break;
@@ -552,7 +573,7 @@ int main(int argc, char **argv)
     o = kit_begin(argc, argv,
                   "{\"peer\":\"" PEER_NAME "\",\"version\":\"" DDS_VERSION "\","
                   "\"transports\":[\"udp\",\"thread\",\"intra\",\"shm\"],"
-                  "\"roles\":[\"ping\",\"pong\",\"pub\",\"sub\",\"local\","
+                  "\"roles\":[\"ping\",\"pong\",\"pub\",\"sub\",\"crowd\",\"local\","
 #if CYCLONE11
                   "\"cdr\","
 #endif

@@ -27,7 +27,7 @@ constexpr char DATA_TOPIC[] = "perf_data";
 const char info[] =
     "{\"peer\":\"fastdds\",\"version\":\"" FASTRTPS_VERSION_STR "\","
     "\"transports\":[\"udp\",\"shm\",\"thread\",\"intra\"],"
-    "\"roles\":[\"ping\",\"pong\",\"pub\",\"sub\",\"local\",\"cdr\",\"entities\",\"node\"],"
+    "\"roles\":[\"ping\",\"pong\",\"pub\",\"sub\",\"crowd\",\"local\",\"cdr\",\"entities\",\"node\"],"
     "\"types\":[\"bytes\",\"simple\",\"complex\",\"plain\"],\"waits\":[\"listener\",\"waitset\",\"spin\"],"
     "\"variants\":[\"data-sharing\"],\"multicast\":true,\"loan\":true,\"daemon\":false,"
     "\"note\":\"fastddsgen types; UDPv4 with 4 MiB socket buffers, or the SHM transport alone with a segment of "
@@ -150,6 +150,28 @@ void pub(const kit_options &o, Entities &entities)
 
     await_matched(flow);
     kit_pub(&port, wait_name(o));
+    finish(entities);
+}
+
+/* Each thread has a writer of its own, and samples. */
+void crowd(const kit_options &o, Entities &entities)
+{
+    struct One {
+        std::unique_ptr<SampleType> type;
+        std::unique_ptr<Sender> sender;
+        Flow flow;
+    };
+    std::vector<One> ones(o.threads);
+    std::vector<kit_port> ports;
+    for (One &one : ones) {
+        one.type = sample_type(o);
+        one.sender = std::make_unique<Sender>(entities.writer(DATA_TOPIC, *one.type), *one.type, o.loan);
+        one.flow = {one.sender.get(), nullptr, nullptr, o.remotes};
+        ports.push_back(port_of(one.flow, false));
+    }
+    for (One &one : ones)
+        await_matched(one.flow);
+    kit_crowd(ports.data(), wait_name(o));
     finish(entities);
 }
 
@@ -352,6 +374,8 @@ void play(const kit_options &o, Entities &entities)
         return pub(o, entities);
     case KIT_SUB:
         return sub(o, entities);
+    case KIT_CROWD:
+        return crowd(o, entities);
     case KIT_LOCAL:
         return o.transport == KIT_THREAD ? local_thread(o, entities) : local_intra(o, entities);
     case KIT_CDR:

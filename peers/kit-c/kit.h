@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 enum kit_role {
-    KIT_PING, KIT_PONG, KIT_PUB, KIT_SUB, KIT_LOCAL, KIT_CDR, KIT_ENTITIES, KIT_NODE, KIT_DAEMON
+    KIT_PING, KIT_PONG, KIT_PUB, KIT_SUB, KIT_CROWD, KIT_LOCAL, KIT_CDR, KIT_ENTITIES, KIT_NODE, KIT_DAEMON
 };
 enum kit_transport {
     KIT_THREAD, KIT_INTRA, KIT_SHM, KIT_UDP, KIT_XDP, KIT_XDP_L2, KIT_DPDK
@@ -51,6 +51,7 @@ struct kit_options {
     uint32_t size;
     uint32_t remotes;
     uint32_t index, nodes, endpoints;
+    uint32_t threads; /* that write at once, 1 at least */
     uint32_t burst;
     bool reliable;
     bool multicast;
@@ -109,6 +110,8 @@ void kit_ping(const struct kit_port *port, const char *wait);
 void kit_pong(const struct kit_port *port, const char *wait); /* `send` is not called */
 void kit_pub(const struct kit_port *port, const char *wait);
 void kit_sub(const struct kit_port *port, const char *wait); /* `send` is not called */
+/* One port for each of `threads`: each is called from a thread of the kit's own, all at once. */
+void kit_crowd(const struct kit_port *ports, const char *wait);
 /* thread: one port that writes and polls, in this thread; `pong` is NULL. intra: ping
  * in this thread and pong in one of the kit's, which calls nothing but pong->poll, and
  * that answers what it takes; kit_took() is for ping's answers alone. Callback style

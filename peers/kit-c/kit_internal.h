@@ -33,6 +33,7 @@ struct kit_row {
 struct kit_table {
     struct kit_row *rows;
     size_t capacity;
+    size_t parts; /* as many threads have a part each, in which are the rows that are theirs in turn */
 };
 extern struct kit_table kit_table;
 void kit_table_new(void);

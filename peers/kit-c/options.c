@@ -18,12 +18,13 @@ struct kit_options kit_options = {
     .remotes = 1,
     .nodes = 1,
     .endpoints = 1,
+    .threads = 1,
     .reliable = true,
     .multicast = true,
     .count = 1000,
 };
 
-static const char *const roles[] = {"ping", "pong",     "pub",  "sub",    "local",
+static const char *const roles[] = {"ping", "pong",     "pub",  "sub",    "crowd", "local",
                                     "cdr",  "entities", "node", "daemon", NULL};
 static const char *const transports[] = {"thread", "intra", "shm", "udp", "xdp", "xdp-l2", "dpdk", NULL};
 static const char *const waits[] = {"block", "listener", "waitset", "spin", NULL};
@@ -103,7 +104,7 @@ static void set_number(struct kit_options *o, const char *key, const char *value
     } small[] = {
         {"--domain", &o->domain}, {"--size", &o->size},           {"--remotes", &o->remotes},
         {"--index", &o->index},   {"--nodes", &o->nodes},         {"--endpoints", &o->endpoints},
-        {"--burst", &o->burst},
+        {"--burst", &o->burst},   {"--threads", &o->threads},
     };
     for (size_t i = 0; i < sizeof small / sizeof small[0]; i++)
         if (strcmp(key, small[i].key) == 0)
@@ -151,5 +152,7 @@ void kit_parse(int argc, char **argv)
     }
     if (o->count == 0 && o->duration_ns == 0 && o->role <= KIT_LOCAL && o->role != KIT_PONG && o->role != KIT_SUB)
         kit_failed("--count and --duration-ms are both 0: this would never end");
+    if (o->threads == 0)
+        kit_failed("--threads needs one at least");
     check_size(o);
 }

@@ -506,7 +506,7 @@ mod tests {
             let text = told("latency", words);
             assert!(text.contains("without them there are: every 1 ms, "), "{words}: {text}");
         }
-        assert!(told("write", "").contains("leave --lines out"), "it has none: {}", told("write", ""));
+        assert!(told("memory", "").contains("leave --lines out"), "it has none: {}", told("memory", ""));
         let text = told("interference", "");
         assert!(text.contains("is called so; name some of: ") && text.contains("flood pin queue"), "{text}");
     }

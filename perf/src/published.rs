@@ -265,7 +265,9 @@ mod tests {
             record(serde_json::json!({"workload": "throughput", "case": case, "samples_per_s": per_s,
                 "bytes_per_s": per_s * 64.0, "qos": "reliable keep-all volatile"}))
         };
-        let page = page_of(&[burst("", 1e6), burst("best of all bursts", 2e6), burst("best of bursts", 5e5)]);
+        let of_threads = burst("2 threads", 9e6);
+        let bursts = [burst("best of all bursts", 2e6), burst("best of bursts", 5e5), of_threads];
+        let page = page_of(&[&[burst("", 1e6)], &bursts[..]].concat());
         assert!(page.contains("| most of any burst, UDP, 64 B | 128 MB/s |"), "{page}");
     }
 
@@ -346,7 +348,9 @@ mod tests {
                 "switches_per_sample": 5.0, "qos": "reliable keep-all volatile"}),
             )
         };
-        let page = page_of(&[line("taut", 0), line("hdds", 25)]);
+        let of_threads =
+            Record { case: "2 threads".into(), switches_per_sample: Some(1.0), ..line("taut", 0) };
+        let page = page_of(&[line("taut", 0), line("hdds", 25), of_threads]);
         let row = "| context switches of both sides for a thousand of 32 B, reliable, as fast as it goes | 5000 | 5000, 25.0 % lost |";
         assert!(page.contains(row), "{page}");
         let before = Record { switches_per_sample: None, ..line("hdds", 25) };

@@ -174,6 +174,7 @@ impl Network {
             number: None,
             in_lane: false,
             called: Time::default(),
+            was_left: false,
         };
         let index = writer.index;
         let number = self

@@ -38,6 +38,7 @@ fn through_the_lane(payload: Bytes) -> NewChange {
         number: None,
         in_lane: true,
         called: Time::default(),
+        was_left: false,
     }
 }
 

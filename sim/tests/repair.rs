@@ -292,6 +292,7 @@ fn before_a_fresh_one(count: u32, size: u32) -> usize {
         number: None,
         in_lane: false,
         called: taut_base::Time::default(),
+        was_left: false,
     };
     let index = group.writer.index;
     let fresh = group

@@ -59,6 +59,7 @@ fn write_at_once(pair: &mut Pair, samples: usize, filler: u32) {
                     number: None,
                     in_lane: false,
                     called: Time::default(),
+                    was_left: false,
                 };
                 participant.write(now, *index, &mut write).unwrap();
             }

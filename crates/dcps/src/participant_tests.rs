@@ -425,6 +425,7 @@ fn who_takes_one_by_one_takes_from_lanes_and_from_elsewhere_in_turn() {
         number: None,
         in_lane,
         called: Time(0),
+        was_left: false,
     };
     for is_local_there in [false, true] {
         let mut participant = participant();

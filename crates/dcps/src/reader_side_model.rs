@@ -114,6 +114,7 @@ fn write(rng: &mut Rng, number: i64, (keyed, ends): (bool, bool), readers: &mut 
         number: None,
         in_lane,
         called: Time::default(),
+        was_left: false,
     };
     for reader in readers {
         if in_lane {

@@ -106,6 +106,7 @@ impl Call {
             number: None,
             in_lane: false,
             called: Time::default(),
+            was_left: false,
         };
         Call { write, moment, patience }
     }
@@ -527,8 +528,14 @@ impl Executor {
     /// Gives a change with a payload of `len` bytes to the protocol.
     #[inline]
     fn give(&self, outlet: &mut Outlet, write: &mut Write, len: usize, patience: Patience) -> Result<()> {
-        let line = (outlet.line, patience == Patience::KeepLast);
-        if self.inner.write(outlet.index, write, len, &mut outlet.burst, line).is_ok() {
+        let (index, line) = (outlet.index, outlet.line);
+        let (burst, room) = outlet.burst_and_room();
+        let may_leave = || match patience {
+            Patience::KeepLast => true,
+            Patience::KeepLastWithin => false,
+            Patience::KeepAll(_) => room.is_enough_for(len),
+        };
+        if self.inner.write(index, write, len, burst, (line, may_leave)).is_ok() {
             return Ok(());
         }
         match patience {

@@ -279,7 +279,7 @@ fn what_was_left_before_comes_before_what_lanes_bring() {
     inner.call(&mut core, |_| {
         let payload = Bytes::copy_from(&2_u32.to_le_bytes());
         let mut left = Write { payload, ..new_write() };
-        inner.write(other.index, &mut left, 4, &mut other.burst, (Line::Critical, true)).unwrap();
+        inner.write(other.index, &mut left, 4, &mut other.burst, (Line::Critical, || true)).unwrap();
     });
     // Its holder has let go, and the driver gets it before that looks for what was left.
     drop(core);

@@ -68,6 +68,7 @@ fn write(participant: &mut Participant, writer: WriterIndex, number: i64, sink: 
         number: None,
         in_lane: false,
         called: NOW,
+        was_left: false,
     };
     participant.write(NOW, writer, &mut change, sink).is_ok()
 }

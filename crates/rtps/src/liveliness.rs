@@ -170,6 +170,7 @@ impl Participant {
             number: None,
             in_lane: false,
             called: Time::default(),
+            was_left: false,
         };
         // KEEP_LAST always has room.
         let _ = self.write(now, self.builtin.message_writer, &mut change, &mut Nowhere);

@@ -729,6 +729,7 @@ fn readers_of_a_lane_are_told_that_its_writer_is_alive_as_often_as_the_lease_ask
             number: None,
             in_lane: true,
             called: Time::default(),
+            was_left: false,
         };
         end.write(Both::NOW, writers[0], &mut change, &mut Nowhere).unwrap();
     }

@@ -391,6 +391,7 @@ fn a_history_for_a_reader_without_an_address_is_gone_through_in_many_steps() {
             number: None,
             in_lane: false,
             called: Time(0),
+            was_left: false,
         };
         participant.write(Time(0), index, &mut new, &mut Nowhere).unwrap();
     }

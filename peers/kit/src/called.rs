@@ -113,7 +113,8 @@ impl Counting {
     /// With room for all samples of the options, if they are to be noted.
     pub fn new(options: &Options) -> Counting {
         let records = if options.samples.as_os_str().is_empty() { 0 } else { options.count };
-        let state = (Tally::new(options.warmup, options.count), Table::new(records), now_ns());
+        let state =
+            (Tally::new(options.warmup, options.count, options.threads), Table::new(records), now_ns());
         Counting { size: options.size, state: Mutex::new(state) }
     }
 

@@ -122,49 +122,126 @@ pub fn publish<L: Line>(
     control: &Control,
     flush: impl FnOnce(&mut L) -> Result<(), Stop>,
 ) -> Result<Value, Stop> {
-    let mut table = Table::new(if options.samples.as_os_str().is_empty() { 0 } else { options.total() });
-    let mut sample = L::Out::sized(options.size);
+    let mut part = Part::new(options, 0, 1);
     control.ready(line.wait(options));
-    let (mut seq, mut start_ns, mut end_ns) = (0, now_ns(), u64::MAX);
-    let mut pace = Pace { start_ns, burst_ns: start_ns };
-    let mut refusals = Refusals::default();
-    while seq < options.total() {
-        if refusals.in_a_row == 0 {
-            pace.wait(line, options, seq)?;
-        }
-        let sent_ns = now_ns();
-        if sent_ns >= end_ns {
-            break;
-        }
-        sample.set_stamp(Stamp { seq, sent_ns, seen_ns: 0 });
-        match line.send(&sample) {
-            Ok(()) => refusals.in_a_row = 0,
-            // It is written again: a number that never went out would look like a loss.
-            Err(Stop::Failed(reason)) => {
-                refusals.add(seq >= options.warmup, now_ns(), &reason)?;
-                continue;
-            }
-            Err(absent) => return Err(absent),
-        }
-        if seq == options.warmup {
-            start_ns = sent_ns;
-            end_ns = match options.duration_ms {
-                0 => u64::MAX,
-                duration_ms => start_ns + duration_ms * 1_000_000,
-            };
-        }
-        if let Some(record) = table.get_mut(seq) {
-            *record = [sent_ns, 0, now_ns()];
-        }
-        seq += 1;
-    }
-    line.push()?;
-    let stop_ns = now_ns();
+    part.write(line, options, now_ns())?;
     flush(line)?;
     control.stop();
-    table.write(&options.samples, seq)?;
-    let sent = seq.saturating_sub(options.warmup);
-    Ok(json!({"sent": sent, "refused": refusals.measured, "start_ns": start_ns, "stop_ns": stop_ns}))
+    Part::done(vec![part], options)
+}
+
+/// The role `crowd`: each of these lines writes in a thread of its own, all at once.
+pub fn crowd<L: Line + Send>(
+    lines: Vec<L>,
+    options: &Options,
+    control: &Control,
+    flush: impl Fn(&mut L) -> Result<(), Stop> + Sync,
+) -> Result<Value, Stop> {
+    let threads = lines.len() as u64;
+    let parts: Vec<Part> = (0..threads).map(|first| Part::new(options, first, threads)).collect();
+    let wait = lines.first().map_or("waitset", |line| line.wait(options));
+    control.ready(wait);
+    let start_ns = now_ns();
+    let write = |(mut line, mut part): (L, Part)| {
+        part.write(&mut line, options, start_ns)?;
+        flush(&mut line)?;
+        Ok((line, part))
+    };
+    let written: Result<Vec<(L, Part)>, Stop> = std::thread::scope(|scope| {
+        let threads: Vec<_> = lines.into_iter().zip(parts).map(|own| scope.spawn(|| write(own))).collect();
+        let ended = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|_| Err(Stop::Failed("a thread panicked".into())))
+        };
+        threads.into_iter().map(ended).collect()
+    });
+    let (_lines, parts): (Vec<L>, Vec<Part>) = written?.into_iter().unzip();
+    control.stop();
+    Part::done(parts, options)
+}
+
+/// The part of a stream that one thread writes: each so manieth number.
+struct Part {
+    first: u64,
+    threads: u64,
+    /// By its own numbers.
+    table: Table,
+    /// How many it has written, warm-up included.
+    written: u64,
+    refusals: Refusals,
+    start_ns: u64,
+    stop_ns: u64,
+}
+
+impl Part {
+    fn new(options: &Options, first: u64, threads: u64) -> Part {
+        let is_noted = !options.samples.as_os_str().is_empty();
+        let table = Table::new(if is_noted { options.total().div_ceil(threads) } else { 0 });
+        let (refusals, written) = (Refusals::default(), 0);
+        Part { first, threads, table, written, refusals, start_ns: 0, stop_ns: 0 }
+    }
+
+    /// Writes until its numbers or the time are over. `start_ns`: when its first sample is due.
+    fn write<L: Line>(&mut self, line: &mut L, options: &Options, start_ns: u64) -> Result<(), Stop> {
+        let mut sample = L::Out::sized(options.size);
+        let mut pace = Pace { start_ns, burst_ns: start_ns };
+        let mut end_ns = u64::MAX;
+        self.start_ns = start_ns;
+        loop {
+            let seq = self.first + self.written * self.threads;
+            if seq >= options.total() {
+                break;
+            }
+            if self.refusals.in_a_row == 0 {
+                pace.wait(line, options, self.written)?;
+            }
+            let sent_ns = now_ns();
+            if sent_ns >= end_ns {
+                break;
+            }
+            sample.set_stamp(Stamp { seq, sent_ns, seen_ns: 0 });
+            match line.send(&sample) {
+                Ok(()) => self.refusals.in_a_row = 0,
+                // It is written again: a number that never went out would look like a loss.
+                Err(Stop::Failed(reason)) => {
+                    self.refusals.add(seq >= options.warmup, now_ns(), &reason)?;
+                    continue;
+                }
+                Err(absent) => return Err(absent),
+            }
+            if let Some(record) = self.table.get_mut(self.written) {
+                *record = [sent_ns, 0, now_ns()];
+            }
+            if seq >= options.warmup && seq < options.warmup + self.threads {
+                self.start_ns = sent_ns;
+                end_ns = match options.duration_ms {
+                    0 => u64::MAX,
+                    duration_ms => sent_ns + duration_ms * 1_000_000,
+                };
+            }
+            self.written += 1;
+        }
+        line.push()?;
+        self.stop_ns = now_ns();
+        Ok(())
+    }
+
+    /// How many of its numbers are below this one.
+    fn below(&self, seq: u64) -> u64 {
+        seq.saturating_sub(self.first).div_ceil(self.threads)
+    }
+
+    /// The `done` line of all parts, and the file: as many records as all threads have written.
+    fn done(parts: Vec<Part>, options: &Options) -> Result<Value, Stop> {
+        let measured = |part: &Part| part.written.saturating_sub(part.below(options.warmup));
+        let sent: u64 = parts.iter().map(measured).sum();
+        let refused: u64 = parts.iter().map(|part| part.refusals.measured).sum();
+        let start_ns = parts.iter().map(|part| part.start_ns).min();
+        let stop_ns = parts.iter().map(|part| part.stop_ns).max();
+        let whole = parts.iter().map(|part| part.written).min().unwrap_or(0) * parts.len() as u64;
+        let tables: Vec<Table> = parts.into_iter().map(|part| part.table).collect();
+        Table::write_in_turns(&tables, &options.samples, whole)?;
+        Ok(json!({"sent": sent, "refused": refused, "start_ns": start_ns, "stop_ns": stop_ns}))
+    }
 }
 
 /// When the next sample of a publisher may go.
@@ -174,12 +251,12 @@ struct Pace {
 }
 
 impl Pace {
-    fn wait<L: Line>(&mut self, line: &mut L, options: &Options, seq: u64) -> Result<(), Stop> {
+    fn wait<L: Line>(&mut self, line: &mut L, options: &Options, written: u64) -> Result<(), Stop> {
         if options.period_ns > 0 {
             line.push()?;
-            wait_until(self.start_ns + seq * options.period_ns, options.spin());
-        } else if options.burst > 0 && seq.is_multiple_of(options.burst) {
-            if seq > 0 {
+            wait_until(self.start_ns + written * options.period_ns, options.spin());
+        } else if options.burst > 0 && written.is_multiple_of(options.burst) {
+            if written > 0 {
                 line.push()?;
                 wait_until(self.burst_ns + options.interval_ns, options.spin());
             }
@@ -217,7 +294,7 @@ impl Refusals {
 /// The role `sub`.
 pub fn subscribe<L: Line>(line: &mut L, options: &Options, control: &Control) -> Result<Value, Stop> {
     let mut table = Table::new(if options.samples.as_os_str().is_empty() { 0 } else { options.count });
-    let mut tally = Tally::new(options.warmup, options.count);
+    let mut tally = Tally::new(options.warmup, options.count, options.threads);
     control.serving(line.wait(options));
     let mut last_ns = now_ns();
     while !control.ended() || now_ns() < last_ns + SETTLE.as_nanos() as u64 {

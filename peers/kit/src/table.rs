@@ -27,12 +27,18 @@ impl Table {
 
     /// Writes the first so many records as little-endian bytes; nothing if no file is asked for.
     pub fn write(&self, path: &Path, records: u64) -> std::io::Result<()> {
+        Table::write_in_turns(std::slice::from_ref(self), path, records.min(self.0.len() as u64))
+    }
+
+    /// The same of threads that have taken turns with the numbers.
+    pub fn write_in_turns(tables: &[Table], path: &Path, records: u64) -> std::io::Result<()> {
         if path.as_os_str().is_empty() {
             return Ok(());
         }
         let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
-        for record in self.0.iter().take(records as usize) {
-            for time_ns in record {
+        let threads = tables.len().max(1) as u64;
+        for seq in 0..records {
+            for time_ns in tables[(seq % threads) as usize].get(seq / threads) {
                 file.write_all(&time_ns.to_le_bytes())?;
             }
         }

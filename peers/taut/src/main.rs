@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         "peer": "taut",
         "version": env!("CARGO_PKG_VERSION"),
         "transports": TRANSPORTS,
-        "roles": ["ping", "pong", "pub", "sub", "local", "cdr", "entities", "node"],
+        "roles": ["ping", "pong", "pub", "sub", "crowd", "local", "cdr", "entities", "node"],
         "types": ["bytes", "plain", "simple", "complex"],
         "waits": ["listener", "waitset", "spin", "inline"],
         "variants": [SUSPENDED, AHEAD],
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
 fn play(options: &Options, control: &Control) -> Result<Value, Stop> {
     let places = match options.role {
         Role::Local => ["thread", "intra"].as_slice(),
-        Role::Ping | Role::Pong | Role::Pub | Role::Sub => &TRANSPORTS[2..],
+        Role::Ping | Role::Pong | Role::Pub | Role::Sub | Role::Crowd => &TRANSPORTS[2..],
         _ => &["udp"],
     };
     if options.role != Role::Cdr && !places.contains(&options.transport.as_str()) {
@@ -165,6 +165,16 @@ fn with_lines<T: Payload + 'static, A: Payload + 'static>(
             line.wait_matched(options.remotes)?;
             control.count_allocations(CountingAllocator::of_process);
             roles::publish(&mut line, options, control, |line| line.flush())
+        }
+        Role::Crowd => {
+            let participant = open()?;
+            let one = |_| (lines.one)(participant.clone(), options, Some("perf_data"), None);
+            let writers = (0..options.threads).map(one).collect::<Result<Vec<_>, Stop>>()?;
+            for writer in &writers {
+                writer.wait_matched(options.remotes)?;
+            }
+            control.count_allocations(CountingAllocator::of_process);
+            roles::crowd(writers, options, control, |writer| writer.flush())
         }
         Role::Sub => {
             let mut line = (lines.one)(open()?, options, None, Some("perf_data"))?;

@@ -167,6 +167,7 @@ impl Side<WriterIndex> {
             number: None,
             in_lane: false,
             called: Time::default(),
+            was_left: false,
         };
         self.participant.write(self.now, self.index, &mut write).expect("the writer has room");
         self.transmit(port);

@@ -2,7 +2,7 @@
 
 use crate::record::Record;
 use crate::report::units::size;
-use crate::workload::calls;
+use crate::workload::{calls, traffic};
 
 use super::{Figure, Row, WAYS, is_linked, row, waits};
 
@@ -38,12 +38,9 @@ pub(super) fn bound() -> Vec<Row<'static>> {
         rows.push(row(of("maximum"), "XDP 211 µs, DPDK 194 µs", Figure::Max, is));
         rows.push(row(of("maximum / mean"), "35× without, 2.6× with them", Figure::MaxToMean, is));
     }
-    let rate =
-        |r: &Record| closed(r, "throughput", "udp", 32) && r.qos.starts_with("reliable") && r.case.is_empty();
+    let rate = |r: &Record| stream(r, "udp", 32) && r.case.is_empty();
     rows.push(row("rate of 32 B", "Cyclone DDS 167 k/s, DPDK 250 k/s", Figure::Samples, rate));
-    let wide = |r: &Record| {
-        closed(r, "throughput", "udp", 1_024) && r.qos.starts_with("reliable") && r.case.is_empty()
-    };
+    let wide = |r: &Record| stream(r, "udp", 1_024) && r.case.is_empty();
     rows.push(row("bandwidth of 1 KiB", "Cyclone DDS 170 MB/s, DPDK 250 MB/s", Figure::Bytes, wide));
     rows
 }
@@ -97,7 +94,9 @@ pub(super) fn hdds() -> Vec<Row<'static>> {
     let within = |r: &Record| closed(r, "local", "thread", 16) && r.case == "copy";
     let mut rows = vec![row("write and take in one thread, 16 B", "247 ns", Figure::P50, within)];
     for (bytes, published) in [(64, "2.49 µs"), (256, "2.54 µs"), (1_024, "2.70 µs")] {
-        let is = move |r: &Record| r.workload == "write" && r.transport == "udp" && r.size_bytes == bytes;
+        let is = move |r: &Record| {
+            r.workload == "write" && r.transport == "udp" && r.size_bytes == bytes && r.case.is_empty()
+        };
         rows.push(row(format!("`write`, {}", size(bytes)), published, Figure::P50, is));
     }
     for (bytes, published) in [
@@ -184,9 +183,7 @@ pub(super) fn eprosima() -> Vec<Row<'static>> {
     }
     for (transport, place) in [("udp", "UDP"), ("shm", "shared memory")] {
         for bytes in SIZES {
-            let is = move |r: &Record| {
-                closed(r, "throughput", transport, bytes) && r.qos.starts_with("reliable") && r.case != "loan"
-            };
+            let is = move |r: &Record| stream(r, transport, bytes) && r.case != "loan";
             rows.push(row(format!("most of any burst, {place}, {}", size(bytes)), "", Figure::Bytes, is));
         }
     }
@@ -207,7 +204,7 @@ pub(super) fn footprint() -> Vec<Row<'static>> {
         rows.push(row(label.replace('=', " "), "", Figure::Matched, is));
     }
     for bytes in [32, 1_024, 65_536, 1_048_576] {
-        let is = move |r: &Record| closed(r, "throughput", "udp", bytes) && r.qos.starts_with("reliable");
+        let is = move |r: &Record| stream(r, "udp", bytes);
         let of = |what: &str| format!("{what} of {}, reliable, as fast as it goes", size(bytes));
         rows.push(row(of("processor time of both sides for a million"), "", Figure::Cpu, is));
         rows.push(row(of("heap allocations of the writer's side for each"), "", Figure::Allocations, is));
@@ -243,6 +240,13 @@ fn closed(record: &Record, workload: &str, transport: &str, bytes: u64) -> bool 
         && record.workload == workload
         && record.transport == transport
         && record.size_bytes == bytes
+}
+
+/// A reliable stream of one thread.
+fn stream(record: &Record, transport: &str, bytes: u64) -> bool {
+    closed(record, "throughput", transport, bytes)
+        && record.qos.starts_with("reliable")
+        && !traffic::is_of_threads(&record.case)
 }
 
 /// Over a link with another MTU than Ethernet's?

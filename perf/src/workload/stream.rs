@@ -47,6 +47,8 @@ pub struct Stream {
     pub bursts: Vec<Burst>,
     /// How many subscribers.
     pub subscribers: u32,
+    /// How many threads of the publisher write at once, each with a writer of its own.
+    pub threads: u32,
 }
 
 /// What one pace brought.
@@ -67,7 +69,7 @@ struct Pace {
 
 impl Work for Stream {
     fn roles(&self) -> &'static [&'static str] {
-        &["pub", "sub"]
+        traffic::one_way(self.threads)
     }
 
     fn estimate_s(&self, case: &Case) -> f64 {
@@ -116,14 +118,15 @@ impl Work for Stream {
 impl Stream {
     fn pace(&self, bench: &Bench, peer: &Peer, case: &Case, burst: Burst) -> Result<Pace, Trouble> {
         let session = Session::begin(bench, peer, case)?;
-        let publisher = Start::near("pub")
+        let publisher = Start::near(self.roles()[0])
+            .with("threads", self.threads)
             .with("burst", burst.samples)
             .with("interval-ns", burst.interval.as_nanos())
             .with("samples", "");
         let subscriber = |index: u32| {
             let mut start = Start::far("sub").with("index", index).with("samples", "");
             start.cpu = 1 + index as usize;
-            start.with("nodes", self.subscribers)
+            start.with("nodes", self.subscribers).with("threads", self.threads)
         };
         let ran =
             exchange(session, case, publisher, (0..self.subscribers).map(subscriber).collect(), &mut |_| {})?;

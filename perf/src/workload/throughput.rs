@@ -1,11 +1,11 @@
-//! Samples per second from one publisher to one subscriber.
+//! Samples per second from one publisher to one subscriber; of one thread, and of several that write at once.
 
 use std::time::Duration;
 
 use crate::args::{Options, Transport};
 use crate::case::Case;
 use crate::workload::stream::{Burst, Stream};
-use crate::workload::{pick, transports};
+use crate::workload::{pick, traffic, transports};
 
 /// 32 B and 1 KB of the study of user-space networking, then eProsima's.
 const SIZES: [u64; 6] = [32, 1_024, 16_384, 65_536, 1_048_576, 8_388_608];
@@ -43,9 +43,14 @@ const DURATION_MS: u64 = 1_000;
 pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
     let mut cases = Vec::new();
     for transport in transports(options) {
-        for size in pick(options, &options.sizes, &SIZES, &FEW_SIZES) {
+        for (at, size) in pick(options, &options.sizes, &SIZES, &FEW_SIZES).into_iter().enumerate() {
             let unlimited = streaming("throughput", transport, size, vec![Burst::NONE], 1);
             cases.push(finish(unlimited, options, scale));
+            for threads in traffic::threads(at == 0).into_iter().filter(|threads| *threads > 1) {
+                let work = Box::new(Stream { bursts: vec![Burst::NONE], subscribers: 1, threads });
+                let crowd = stream("throughput", transport, size, work).label(traffic::of_threads(threads));
+                cases.push(finish(crowd, options, scale));
+            }
             if options.rate.is_some() || options.reliability.is_some() {
                 continue;
             }
@@ -89,7 +94,10 @@ pub fn streaming(
     bursts: Vec<Burst>,
     subscribers: u32,
 ) -> Case {
-    let work = Box::new(Stream { bursts, subscribers });
+    stream(workload, transport, size, Box::new(Stream { bursts, subscribers, threads: 1 }))
+}
+
+fn stream(workload: &'static str, transport: Transport, size: u64, work: Box<Stream>) -> Case {
     let warmup = (WARMUP_BYTES / size.max(1)).clamp(2, 1_000);
     let mut case = timed(Case::new(workload, Some(transport), size, work), warmup, DURATION_MS);
     case.history = "keep-all";

@@ -21,6 +21,29 @@ const SAMPLE_S: f64 = 40e-6;
 /// each stall costs so much of an hour.
 const STOP_MARGIN: Duration = Duration::from_secs(15);
 
+/// So many threads of a participant write at once: alone, as many as there are cores, and more.
+const THREADS: [u32; 3] = [1, 2, 4];
+
+/// How many threads write, in one case each: one of a workload's sizes has all of [`THREADS`].
+pub fn threads(all: bool) -> Vec<u32> {
+    THREADS.into_iter().filter(|threads| all || *threads == 1).collect()
+}
+
+/// The name of a case with several of them.
+pub fn of_threads(threads: u32) -> String {
+    format!("{threads} threads")
+}
+
+/// Is a case called so?
+pub fn is_of_threads(label: &str) -> bool {
+    label.ends_with(" threads")
+}
+
+/// The roles of who writes and who takes.
+pub fn one_way(threads: u32) -> &'static [&'static str] {
+    if threads == 1 { &["pub", "sub"] } else { &["crowd", "sub"] }
+}
+
 /// The figures of all processes.
 pub struct Ran {
     /// The sender's.

@@ -99,6 +99,7 @@ impl Outlet {
             number: None,
             in_lane,
             called: Time::default(),
+            was_left: false,
         };
         let is_direct = self.link.is_direct() && self.link.seen() >= self.given;
         if !(is_direct && (in_lane || !has_readers)) {

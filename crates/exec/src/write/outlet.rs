@@ -31,7 +31,11 @@ use crate::write::payload::{Payload, Place};
 use crate::write::promises::Promise;
 use crate::write::slow::Blame;
 use crate::write::wakes::{Sleepers, TOGETHER, Wakes};
+use crate::write::writes::SHORT;
 
+/// So many changes a KEEP_ALL writer leaves to holders of the token before the protocol has seen the first of them. Lower and it
+/// waits where many write at once, higher and more is under way than is allowed where readers fall behind at that moment.
+pub(crate) const MOST_LEFT: i64 = 16;
 /// Samples that a lane holds. Lower and a writer that is faster than its readers for a moment leaves the
 /// lane, higher and what it writes is no longer in the cache when they come: 64 kB.
 const CELLS: usize = 512;
@@ -239,6 +243,23 @@ pub(crate) struct LaneLag {
     pub since: Option<Timestamp>,
 }
 
+/// What a KEEP_ALL writer knows of the room that it has, without the token.
+pub(crate) struct Room<'a> {
+    link: &'a Link,
+    given: SequenceNumber,
+    may_leave: bool,
+}
+
+impl Room<'_> {
+    /// Is there room for one more change of this length, whenever the holder of the token comes to it? So far as the protocol had
+    /// some with the last that it has seen: a few short ones more are no harm, where no RESOURCE_LIMITS are the user's. A
+    /// critical one is not left, but sent when its write returns.
+    pub fn is_enough_for(&self, len: usize) -> bool {
+        let unseen = self.given.0.saturating_sub(self.link.seen().0);
+        self.may_leave && len <= SHORT && unseen < MOST_LEFT && !self.link.is_full()
+    }
+}
+
 /// One writer's outlet. Belongs to one thread at a time.
 pub struct Outlet {
     pub(crate) index: WriterIndex,
@@ -321,6 +342,13 @@ impl Outlet {
             source_order,
             notes_calls,
         }
+    }
+
+    /// What a write needs while the protocol is asked.
+    #[inline]
+    pub(crate) fn burst_and_room(&mut self) -> (&mut Burst, Room<'_>) {
+        let may_leave = self.line == Line::Others && self.limit == u64::MAX && !self.counts_instances;
+        (&mut self.burst, Room { link: &self.link, given: self.given, may_leave })
     }
 
     /// Of a writer of the publisher that this suspends.

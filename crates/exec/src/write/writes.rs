@@ -26,7 +26,7 @@ pub(crate) const QUEUE: usize = 256;
 const STEPS: usize = 64;
 /// A payload up to this is encoded so quickly that the clock need not be read again after it, and sent in one step. Lower reads
 /// it for more writes, higher and the time of encoding counts as part of the step that sends. *Units*: bytes.
-const SHORT: usize = 4_096;
+pub(crate) const SHORT: usize = 4_096;
 
 /// A write that is left to the holder of the token.
 pub(crate) struct LeftWrite {
@@ -39,8 +39,8 @@ pub(crate) struct LeftWrite {
 }
 
 impl Inner {
-    /// Writes a payload of `len` bytes. If it `may_leave` it (a KEEP_LAST writer that always has room) the change is left in its
-    /// line to the holder of the token if that is taken, so that the caller waits for nobody; a real-time thread waits for it.
+    /// Writes a payload of `len` bytes. If it `may_leave` it the change is left in its line to the holder of the token if that is
+    /// taken, so that the caller waits for nobody; a real-time thread waits for it.
     ///
     /// *Errors*: [`Full`] if KEEP_ALL has to wait for readers, or max_samples leaves KEEP_LAST no room.
     #[inline]
@@ -50,7 +50,7 @@ impl Inner {
         write: &mut Write,
         len: usize,
         burst: &mut Burst,
-        (line, may_leave): (Line, bool),
+        (line, may_leave): (Line, impl FnOnce() -> bool),
     ) -> std::result::Result<(), Full> {
         let core = match self.try_token() {
             Some(mut core) => {
@@ -62,7 +62,7 @@ impl Inner {
             // A real-time thread waits, for then the holder runs at its priority: what is left to one that others
             // keep from the processor goes out when they are done.
             None => {
-                let leaves = may_leave && !taut_lock::is_real_time();
+                let leaves = !taut_lock::is_real_time() && may_leave();
                 if leaves && self.queue(writer, write, line, burst) {
                     return Ok(());
                 }
@@ -81,7 +81,8 @@ impl Inner {
         // That an instance has ended waits for nothing.
         let until = if write.kind == ChangeKind::Alive { until } else { now };
         let payload = std::mem::take(&mut write.payload);
-        let left = LeftWrite { writer, write: Write { payload, ..*write }, since: now, until };
+        let left =
+            LeftWrite { writer, write: Write { payload, was_left: true, ..*write }, since: now, until };
         match self.writes.leave(left, line) {
             Ok(()) => {
                 self.queued.fetch_add(1, Ordering::Relaxed);
@@ -265,7 +266,7 @@ impl Inner {
                 self.hold_no_longer(core, until);
             }
             tell_wall_clock_for(&mut core.participant, writer);
-            // Only writers that always have room leave their changes.
+            // What was left always has room.
             let _ = core.participant.write(core.now, writer, &mut write);
             count += 1;
         }
@@ -469,14 +470,16 @@ mod tests {
 
     use taut_base::Time;
     use taut_dcps::{Endpoint, Entity, StatusMask};
-    use taut_qos::{DataWriterQos, History};
+    use taut_qos::{DataWriterQos, History, ResourceLimits};
     use taut_rtps::TxClass;
 
+    use super::SHORT;
     use crate::driver::role::Claim;
     use crate::driver::watch::Readable;
-    use crate::executor_tests::{Matched, endpoint, executor, inline, matched, new_write, soon, write};
+    use crate::executor_tests::{Matched, call, endpoint, executor, inline, matched, new_write, soon, write};
     use crate::write::left::HELPS;
-    use crate::{Executor, Outlet, listener};
+    use crate::write::outlet::MOST_LEFT;
+    use crate::{Executor, Outlet, Patience, Payload, listener};
 
     const LIMIT: Duration = Duration::from_secs(20);
 
@@ -535,6 +538,37 @@ mod tests {
         while door.side().cache.unread_count() == 0 {
             assert!(begun.elapsed() < LIMIT, "it is lost");
             inward.run_once(soon()).unwrap();
+        }
+    }
+
+    /// No RESOURCE_LIMITS are the user's, and the protocol has seen nearly all.
+    #[test]
+    fn a_keep_all_writer_leaves_a_few_short_changes_that_have_room() {
+        let (executor, writer, _) = executor();
+        let limits = ResourceLimits { max_samples: Some(1_000), ..ResourceLimits::default() };
+        let (most, long) = (MOST_LEFT as usize, vec![0; SHORT + 1]);
+        for (qos, payload, left) in [
+            (DataWriterQos::default(), &long[..8], most),
+            (DataWriterQos::default(), &long[..], 0),
+            (DataWriterQos { transport_priority: 1, ..DataWriterQos::default() }, &long[..8], 0),
+            (DataWriterQos { resource_limits: limits, ..DataWriterQos::default() }, &long[..8], 0),
+        ] {
+            let qos = DataWriterQos { history: History::KeepAll, ..qos };
+            let mut outlet = executor.outlet(writer, &qos).unwrap();
+            let (_, room) = outlet.burst_and_room();
+            assert_eq!(room.is_enough_for(payload.len()), left > 0, "{qos:?}");
+            if left == 0 {
+                continue;
+            }
+            let core = executor.inner.enter();
+            for _ in 0..left {
+                let payload = &mut Payload::short(payload);
+                executor.publish(&mut outlet, &mut call(Patience::KeepAll(None)), payload).unwrap();
+            }
+            assert!(executor.inner.writes.is_any() && !outlet.burst_and_room().1.is_enough_for(8));
+            drop(core);
+            executor.inner.help();
+            assert!(!executor.inner.writes.is_any() && outlet.burst_and_room().1.is_enough_for(8));
         }
     }
 

@@ -239,6 +239,7 @@ impl Participant {
             number: None,
             in_lane: false,
             called: Time::default(),
+            was_left: false,
         };
         // KEEP_LAST always has room.
         let number = self.write(now, writer, &mut change, sink).unwrap_or_default();

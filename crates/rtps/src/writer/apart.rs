@@ -288,6 +288,7 @@ mod tests {
                 number: None,
                 in_lane: false,
                 called: Time::default(),
+                was_left: false,
             };
             self.writer.write(self.now, &mut change).unwrap();
             self.send()

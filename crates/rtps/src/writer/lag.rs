@@ -118,7 +118,7 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
-    use taut_base::EntityId;
+    use taut_base::{EntityId, SequenceNumberSet};
     use taut_mem::Bytes;
     use taut_qos::{EndpointQos, History, ReliabilityKind};
 
@@ -126,8 +126,8 @@ mod tests {
     use crate::WriterIndex;
     use crate::writer::{Full, MulticastChoice, NewChange, ReaderProxy, change};
 
-    /// What a KEEP_ALL writer says that a reader acknowledges nothing of, after as many changes of so many bytes as it takes.
-    fn limit_of(max_samples: Option<u32>, bytes: usize) -> String {
+    /// A KEEP_ALL writer with a reliable reader.
+    fn writer(max_samples: Option<u32>) -> Writer {
         let guid =
             |prefix, is_writer| Guid::new(GuidPrefix([prefix; 12]), EntityId::user(1, is_writer, false));
         let mut qos = EndpointQos::default_writer();
@@ -136,6 +136,12 @@ mod tests {
         let mut writer = Writer::new(guid(1, true), WriterIndex(0), &qos, history, max_samples, choice);
         writer.match_reader(ReaderProxy::new(guid(2, false), true, Vec::new(), Vec::new()), false);
         assert_eq!(writer.limit(), None);
+        writer
+    }
+
+    /// What it says of a reader that acknowledges nothing, after as many changes of so many bytes as it takes.
+    fn limit_of(max_samples: Option<u32>, bytes: usize) -> String {
+        let mut writer = writer(max_samples);
         let new = || NewChange { payload: Bytes::copy_from(&vec![0; bytes]), ..change() };
         for _ in 0..=limits::WINDOW_CHANGES {
             if writer.write(Time(0), &mut new()) == Err(Full) {
@@ -143,6 +149,23 @@ mod tests {
             }
         }
         panic!("it takes more than {} changes", limits::WINDOW_CHANGES);
+    }
+
+    /// Its owner sees that it is full, and leaves no more.
+    #[test]
+    fn what_was_left_goes_above_the_limit_and_is_the_last_to_be_left() {
+        let mut writer = writer(None);
+        let write = |writer: &mut Writer, was_left| {
+            let outcome = writer.write(Time(0), &mut NewChange { was_left, ..change() });
+            (outcome.is_ok(), writer.link.is_full())
+        };
+        (0..limits::WINDOW_CHANGES).for_each(|_| assert_eq!(write(&mut writer, false), (true, false)));
+        assert_eq!(write(&mut writer, true), (true, true));
+        assert_eq!(write(&mut writer, false), (false, true));
+        let (all, reader) = (SequenceNumber(writer.last.0 + 1), writer.proxies.values().next().unwrap().guid);
+        writer.sent = writer.last;
+        writer.on_acknack(Time(0), reader, &SequenceNumberSet::new(all), 1, true);
+        assert!(!writer.link.is_full());
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub struct Link {
     unread_from: AtomicI64,
     seen: AtomicI64,
     direct: AtomicBool,
+    full: AtomicBool,
 }
 
 impl Link {
@@ -60,6 +61,15 @@ impl Link {
     /// Are the writer's readers content with its lane, and does the protocol owe them nothing?
     pub fn is_direct(&self) -> bool {
         self.direct.load(Ordering::SeqCst)
+    }
+
+    /// Has a change that came through the protocol found no room, and has it had none since?
+    pub fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_full(&self, full: bool) {
+        self.full.store(full, Ordering::Relaxed);
     }
 
     /// The last change that came through the protocol.

@@ -83,6 +83,8 @@ pub struct NewChange {
     pub in_lane: bool,
     /// When its write was called, by the monotonic clock of the machine; 0 if that is not known.
     pub called: Time,
+    /// Its writer has gone on, as there seemed to be room: it goes above what may be under way at a time.
+    pub was_left: bool,
 }
 
 /// One without anything, for tests.
@@ -96,6 +98,7 @@ pub(crate) fn change() -> NewChange {
         number: None,
         in_lane: false,
         called: Time::default(),
+        was_left: false,
     }
 }
 
@@ -354,7 +357,10 @@ impl Writer {
         }
         if !self.has_room() || !self.has_room_of(new) {
             self.hurry = true;
-            return Err(Full);
+            self.link.set_full(true);
+            if !new.was_left {
+                return Err(Full);
+            }
         }
         self.last = new.number.unwrap_or_default().max(self.last.next());
         if !new.in_lane {
@@ -673,6 +679,9 @@ impl Writer {
     /// A volatile writer keeps only what somebody may still ask for.
     pub fn forget_acknowledged(&mut self) {
         self.forget_through(self.acked_by_all().min(self.sent));
+        if self.link.is_full() && self.has_room() {
+            self.link.set_full(false);
+        }
     }
 
     /// All have acknowledged up to here.

@@ -723,6 +723,7 @@ mod tests {
                 number: None,
                 in_lane: false,
                 called: Time::default(),
+                was_left: false,
             };
             writer.write(at, &mut change).unwrap();
             writer.changes_held()

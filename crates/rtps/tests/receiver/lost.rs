@@ -84,6 +84,7 @@ impl Rig {
             number: None,
             in_lane: false,
             called: now,
+            was_left: false,
         };
         self.participant.write(now, self.writer, &mut new, &mut Nowhere).unwrap();
     }

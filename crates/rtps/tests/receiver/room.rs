@@ -108,6 +108,7 @@ fn write(participant: &mut Participant, writer: WriterIndex, cache: &mut Cache) 
         number: None,
         in_lane: false,
         called: NOW,
+        was_left: false,
     };
     participant.write(NOW, writer, &mut change, cache).unwrap();
 }
