@@ -30,6 +30,7 @@ PLACES = {
     ("dpdk",): (netns.Dpdk, (cells.stays, cells.is_past_kernel)),
     ("dpdk", "ipv6"): (netns.DpdkIPv6, (cells.stays, cells.is_past_kernel, cells.is_ipv6)),
     ("critical",): (netns.Critical, (cells.stays, cells.is_past_kernel, cells.is_critical)),
+    ("peers",): (netns.ByPeer, (cells.stays, cells.is_past_kernel, cells.is_by_peer)),
     ("move",): (netns.Moving, (cells.moves,)),
 }
 
@@ -44,6 +45,7 @@ def parse(argv):
     where.add_argument("--xdp", action="store_true", help="Taut past the kernel, at its end of a cable")
     where.add_argument("--dpdk", action="store_true", help="Taut by DPDK, with an address of its own, at its end of a cable")
     where.add_argument("--critical", action="store_true", help="Taut is reached at its critical port and at no other")
+    where.add_argument("--peers", action="store_true", help="Taut without multicast, and with the others as its peers")
     where.add_argument("--move", action="store_true", help="Taut's end of a cable gets another address while samples flow")
     parser.add_argument("--only", metavar="PATTERN", help="cells whose PUBLISHER>SUBSCRIBER:CELL contains or matches it")
     parser.add_argument("--list", action="store_true", help="print the names of the cells and end")
@@ -52,7 +54,7 @@ def parse(argv):
     options = parser.parse_args(argv)
     if options.rust and (options.self_test or options.ipv6 or options.xdp or options.dpdk):
         parser.error("--rust: Taut with vendors in Rust over loopback only, without --self-test, --ipv6, --xdp and --dpdk")
-    for name in ("move", "critical"):
+    for name in ("move", "critical", "peers"):
         if getattr(options, name) and (options.self_test or options.ipv6 or options.rust):
             parser.error(f"--{name}: something is done to Taut's end of IPv4, so not with --self-test, --ipv6 and --rust")
     return options
@@ -60,7 +62,7 @@ def parse(argv):
 
 def place_of(options):
     """Where the peers meet, and which cells that takes."""
-    return PLACES[tuple(option for option in ("xdp", "dpdk", "critical", "move", "ipv6") if getattr(options, option))]
+    return PLACES[tuple(option for option in ("xdp", "dpdk", "critical", "peers", "move", "ipv6") if getattr(options, option))]
 
 
 def missing(tasks):

@@ -38,7 +38,7 @@ docs          | netns     | 300  |                    | python3 scripts/test-doc
 interop-build | pkgs      | 900  | interop/build.sh   | interop/build.sh
 interop       | root,pkgs | 1500 | interop/run.py     | python3 interop/run.py
 interop-ipv6  | root,pkgs | 600  | interop/run.py     | python3 interop/run.py --ipv6
-interop-move  | root,pkgs | 120  | interop/run.py     | python3 interop/run.py --move
+interop-move  | root,pkgs | 240  | interop/run.py     | python3 interop/run.py --move && python3 interop/run.py --peers
 interop-critical | root,pkgs | 300 | interop/run.py   | python3 interop/run.py --critical
 testbed       | root      | 60   | scripts/testbed.sh | scripts/testbed.sh test
 interop-xdp   | root,pkgs | 600  | interop/run.py     | python3 interop/run.py --xdp && python3 interop/run.py --xdp --ipv6

@@ -214,6 +214,11 @@ def is_critical(task):
     return any(fnmatchcase(task.cell.name, pattern) for pattern in some)
 
 
+def is_by_peer(task):
+    """What does not depend on how the two find each other is tested by multicast."""
+    return fnmatchcase(task.cell.name, "*-keyed-volatile-1K")
+
+
 def tasks(self_test, in_rust, where, only):
     """The whole matrix, or that of the vendors in Rust: what `where` takes and `only` matches, and what is excused."""
     cells = [*product_cells(), *special_cells(), *moved_cells()]

@@ -262,6 +262,12 @@ class Critical(PastKernel):
             end.nft("add", "rule", "netdev", "usual", "in", *first, "udp", "dport", "&", "1", "==", "1", "drop")
 
 
+class ByPeer(PastKernel):
+    """Taut uses no multicast and is told where the others are, at ports that they have from their system."""
+
+    taut = {"TAUT_MULTICAST": "false", "TAUT_PEER": "10.89.0.2"}
+
+
 class IPv6(Cable):
     """There is no other address."""
 

@@ -8,7 +8,7 @@ use taut_port_udp::{Interface, UdpConfig, UdpPort};
 /// Participants per host that an initial peer without a port is asked for, by index.
 const INITIAL_PEER_INDEXES: u32 = 10;
 
-/// Where initial peers are looked for: at the port that is named, else at those of the first participants of a host.
+/// Where initial peers are looked for: at the port that is named, else at the well-known ones of a host.
 /// The port is told which interface reaches a peer of the link (`[fe80::1%eth0]`).
 ///
 /// Where frames go over IPv6 (`by_frames`), all addresses of a peer are asked: sockets may reach no other host.
@@ -41,15 +41,21 @@ pub(crate) fn resolve(
                 locators.push(address.into());
                 continue;
             }
-            for index in 0..INITIAL_PEER_INDEXES {
-                if let Some((metatraffic, _)) = config.ports.unicast(config.domain_id, index) {
-                    address.set_port(metatraffic);
-                    locators.push(address.into());
-                }
+            for port in well_known(config) {
+                address.set_port(port);
+                locators.push(address.into());
             }
         }
     }
     Ok(locators)
+}
+
+/// Where participants of a host may listen: the ports of the first of them, and that of the group, which those have open, too,
+/// whose own ports are whatever the system gives, as Cyclone DDS's are.
+fn well_known(config: &UdpConfig) -> impl Iterator<Item = u16> {
+    let (ports, domain) = (&config.ports, config.domain_id);
+    let own = (0..INITIAL_PEER_INDEXES).filter_map(move |index| ports.unicast(domain, index));
+    own.map(|(metatraffic, _)| metatraffic).chain(ports.metatraffic_multicast(domain))
 }
 
 /// Is each of these written as an initial peer is? Asks nobody whether it is known.
@@ -143,6 +149,13 @@ mod tests {
             assert!(text.contains(peer) && text.contains("no port from 1 to 65535"), "{text}");
             assert!(text.contains("write HOST:PORT, as 192.168.1.7:7410 or [fd00::7]:7410"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_host_is_asked_at_the_ports_of_its_first_participants_and_of_the_group() {
+        let config = UdpConfig { domain_id: 1, ..UdpConfig::default() };
+        let ports = Vec::from_iter(well_known(&config));
+        assert_eq!(ports, [7_660, 7_662, 7_664, 7_666, 7_668, 7_670, 7_672, 7_674, 7_676, 7_678, 7_650]);
     }
 
     /// As DNS may tell them, in any order.

@@ -84,7 +84,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "peer",
         allowed: "hosts, as `192.168.1.7`, `robot.local`, `192.168.1.7:7410` or `[fd00::7]:7410`",
-        meaning: "Hosts to announce to besides multicast. A name is looked up once, when the participant is made, which fails if nobody knows it: give an address where it may start before the name can be looked up. Without a port the first ten participants of a host are asked; two of which neither is one of those find each other by multicast or by their ports.",
+        meaning: "Hosts to announce to besides multicast. A name is looked up once, when the participant is made, which fails if nobody knows it: give an address where it may start before the name can be looked up. Without a port the first ten participants of a host are asked, and whoever listens at the port of the domain's group, as Cyclone DDS does, whose own ports are its system's choice; two of which neither is one of those find each other by multicast or by their ports.",
         set: Set::List(|config, list| {
             config.initial_peers = list;
             Some(())
