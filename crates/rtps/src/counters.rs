@@ -62,6 +62,8 @@ counters! {
     too_long,
     /// Participants beyond the cap.
     too_many_participants,
+    /// Announcements of participants that have said meanwhile that they leave.
+    late_announcements,
     /// Endpoints beyond the cap.
     too_many_endpoints,
     /// Events beyond the cap.

@@ -123,6 +123,12 @@ pub const LOST_WRITERS: usize = 1_024;
 /// Lower and of the instances of a large writer that goes slow readers hear of fewer, higher and one that takes nothing costs a
 /// writer that makes up ever new instances more memory. A reader knows as many.
 pub const ENDED: usize = 65_536;
+/// Of so many participants that were lost it is kept for so long what they had said of themselves. Fewer and more of many that
+/// come back are found when they announce themselves only, more takes more memory: what each has said.
+pub const LOST_PEERS: usize = 64;
+/// One that was lost is found by what it goes on to say for so long. Lower and one that is about to lose this side, as both were
+/// cut off, is found by that and has to be found again; higher leaves one that has not without its samples for longer.
+pub const LOST_PATIENCE: Duration = Duration::from_secs(3);
 /// So many endpoints that are gone are kept at most where all that are matched know it.
 pub const GONE: usize = 1_024;
 /// And so many where one that has answered before does not know it. Lower has one that is slow believe in the first of them,

@@ -38,6 +38,9 @@ impl Participant {
         left: bool,
         again: Option<(ParticipantData, Locator)>,
     ) {
+        if left {
+            self.database.lost.forget(prefix);
+        }
         let Some(mut peer) = self.database.peers.remove(&prefix) else {
             // The life that it has announced since is over as well.
             if let Some(leaving) = self.database.leaving.get_mut(&prefix).filter(|_| again.is_none()) {
@@ -45,6 +48,9 @@ impl Participant {
             }
             return;
         };
+        if left {
+            self.database.left.note(now, &peer.data);
+        }
         if let Some(since) = peer.silent_since {
             self.database.silent.remove(&(since, prefix));
         }

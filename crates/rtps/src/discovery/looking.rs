@@ -91,7 +91,7 @@ impl Participant {
     /// or later if it was done just before: the peer may announce itself to whoever announces itself to it. One that has no
     /// built-in writers is told of this side each time.
     pub(crate) fn ask_again(&mut self, now: Time, prefix: GuidPrefix) {
-        let Some(peer) = self.database.peer(prefix) else { return };
+        let Some(peer) = self.database.peer(prefix) else { return self.find_lost(now, prefix) };
         if now < peer.ask_at {
             return self.timers.set(peer.ask_at, Timer::Ask(prefix));
         }

@@ -12,6 +12,7 @@ mod fragmented;
 pub(crate) mod inbox;
 mod locators;
 mod looking;
+mod lost;
 mod matches;
 mod matching;
 mod naming;
@@ -41,6 +42,7 @@ use crate::{ReaderIndex, WriterIndex};
 
 use forgetting::Leaving;
 use looking::{Looks, start};
+use lost::{LeftPeers, LostPeers};
 use matches::Matches;
 use refusals::Refusals;
 
@@ -129,6 +131,8 @@ pub struct Database {
     peers: RecentMap<GuidPrefix, Peer>,
     /// Those that are being forgotten.
     leaving: BTreeMap<GuidPrefix, Leaving>,
+    lost: LostPeers,
+    left: LeftPeers,
     /// Those that have answered nothing, the oldest first.
     silent: BTreeSet<(Time, GuidPrefix)>,
     endpoints: BTreeMap<Guid, Arc<EndpointData>>,

@@ -382,6 +382,9 @@ impl Participant {
 
     /// `said` is what it was read from; empty if that is long, or not at hand.
     pub(super) fn note_peer(&mut self, now: Time, data: ParticipantData, source: &Locator, said: &[u8]) {
+        if self.database.left.has_said(now, &data) {
+            return bump(&mut self.counters.late_announcements);
+        }
         let Some(data) = self.unless_leaving(now, data, source) else { return };
         let prefix = data.guid_prefix;
         let known = self.database.peers.get_mut(&prefix);
@@ -431,6 +434,7 @@ impl Participant {
             has_forgotten: false,
             has_regrouped: false,
         };
+        self.database.lost.forget(prefix);
         self.database.peers.insert(prefix, peer);
         self.database.silent.insert((now, prefix));
         self.tell(prefix);
@@ -472,6 +476,8 @@ impl Participant {
     pub(crate) fn renew_lease(&mut self, now: Time, prefix: GuidPrefix) {
         if let Some(peer) = self.database.peers.get_mut(&prefix) {
             peer.heard_at = peer.heard_at.max(now);
+        } else {
+            self.note_unknown(prefix);
         }
     }
 
@@ -496,6 +502,7 @@ impl Participant {
         } else if is_first_look && now.since(until) >= limits::LEASE_LATE {
             self.timers.set(now + limits::LEASE_GRACE, Timer::Lease(prefix));
         } else {
+            self.database.lost.note(now, peer);
             self.remove_peer(now, prefix, false);
         }
     }
@@ -532,7 +539,7 @@ fn lease(data: &ParticipantData, is_silent: bool) -> Duration {
 }
 
 /// Does a participant say something else of itself than before, but that it is alive?
-fn says_else(before: &ParticipantData, now: &ParticipantData) -> bool {
+pub(super) fn says_else(before: &ParticipantData, now: &ParticipantData) -> bool {
     let count = now.manual_liveliness_count;
     before != now && ParticipantData { manual_liveliness_count: count, ..before.clone() } != *now
 }

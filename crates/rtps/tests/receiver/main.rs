@@ -3,6 +3,7 @@
 mod changes;
 mod common;
 mod ends;
+mod found_again;
 mod lost;
 mod matching;
 mod peers;
