@@ -76,7 +76,8 @@ impl LeftPeers {
     /// Is this what one of them had said before it left? Another one under its name says something else, or says it later.
     pub fn has_said(&mut self, now: Time, data: &ParticipantData) -> bool {
         self.0.retain(|(at, _)| now.since(*at) < limits::RESTART_AFTER);
-        self.0.iter().any(|(_, said)| !says_else(said, data))
+        let of = |said: &ParticipantData| said.guid_prefix == data.guid_prefix;
+        self.0.iter().any(|(_, said)| of(said) && !says_else(said, data))
     }
 }
 
